@@ -1,4 +1,4 @@
-"""Tracebacks, under the names of PyTorch's compiled module `torch._C._profiler`.
+"""Tracebacks and parts of the profiler, under the names of PyTorch's compiled module `torch._C._profiler`.
 
 >>> from tensorgrad._C import _profiler
 >>> [frames] = _profiler.symbolize_tracebacks([_profiler.gather_traceback()])
@@ -9,6 +9,11 @@ from __future__ import annotations
 
 import sys
 from typing import Any
+
+from ..autograd.profiler import _ExperimentalConfig, _RecordFunctionFast, _set_fwd_bwd_enabled_val
+
+__all__ = ["_ExperimentalConfig", "_RecordFunctionFast", "_set_fwd_bwd_enabled_val", "gather_traceback",
+           "symbolize_tracebacks"]
 
 
 def gather_traceback(python: bool = True, script: bool = True, cpp: bool = True) -> Any:

@@ -15,7 +15,9 @@ _HOME = {
     "SavedTensor": "core.step",
     "_unsafe_preserve_version_counter": "autograd.grad_mode",
     "detect_anomaly": "core.anomaly", "set_detect_anomaly": "core.anomaly",
-    "Variable": "autograd.variable", "kineto_available": "autograd.profiler", "_calculate_shape": "core.engine",
+    "Variable": "autograd.variable", "kineto_available": "autograd.profiler",
+    "_record_function_with_args_enter": "autograd.profiler",
+    "_record_function_with_args_exit": "autograd.profiler", "_calculate_shape": "core.engine",
     "gradcheck": "autograd.gradcheck", "gradgradcheck": "autograd.gradcheck", "GradcheckError": "autograd.gradcheck",
 }
 _MODULES = ("function", "graph", "variable", "functional", "forward_ad", "profiler", "grad_mode", "anomaly_mode")

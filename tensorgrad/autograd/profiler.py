@@ -2,7 +2,9 @@
 
 https://pytorch.org/docs/stable/autograd.html
 
-A `profile` block measures each call of a public function in the thread that opened it; a backward pass is one entry.
+A `profile` block measures each call of a public function in the thread that opened it, under the name of PyTorch's
+operator, each step of a backward, and marked blocks; optimizers and loaders of data mark theirs. Steps of a backward
+are called one by one meanwhile, from Python.
 
 >>> import tensorgrad as torch
 >>> with torch.autograd.profiler.profile() as prof:
@@ -22,9 +24,12 @@ from enum import Enum
 from functools import wraps
 from typing import Any
 
-from ..core.tape import TensorBase
+from ..core.mode import mode
+from ..core.tape import Leaf, Output, TensorBase
 from ..messages import tables
-from ..overrides import TorchFunctionMode, resolve_name
+from ..overrides import TorchFunctionMode
+from .profiler_names import name_of
+from .profiler_trace import FORWARD_BACKWARD, Arguments, trace_of
 
 __all__ = ["DeviceType", "EventList", "FunctionEvent", "FunctionEventAvg", "Interval", "emit_itt", "emit_nvtx",
            "profile", "record_function"]
@@ -70,6 +75,8 @@ class FunctionEvent:
     device_type, device_index, node_id, is_async, is_remote, is_legacy, overload_name = (DeviceType.CPU, 0, -1, False,
                                                                                          False, False, "")
     is_user_annotation, cpu_memory_usage, self_cpu_memory_usage, flops = False, 0, 0, 0
+    is_backward, sequence_nr, fwd_thread = False, -1, None      # the number of a step: forward and backward share it
+    arguments: Arguments | None = None
     cpu_parent: FunctionEvent | None = None
     # work on other devices is not measured
     device_time = device_time_total = self_device_time_total = device_memory_usage = self_device_memory_usage = 0
@@ -79,7 +86,10 @@ class FunctionEvent:
         self.name = self.key = name
         self.time_range, self.thread, self.count, self.id = Interval(start, end), threading.get_ident(), 1, id(self)
         self.cpu_time_total, self.self_cpu_time_total = end - start, self_time
-        self.input_shapes: Any = ""
+        self.input_shapes: list[Any] = []
+        self.concrete_inputs: list[Any] = []
+        self.input_dtypes: list[str] = []
+        self.kwinputs: dict[str, Any] = {}
         self.cpu_children: list[FunctionEvent] = []
         self.kernels: list[Any] = []
         self.stack: list[str] = []
@@ -115,9 +125,10 @@ class FunctionEventAvg(FunctionEvent):
 
 
 class EventList(list[Any]):
-    """Events, in the order in which they ended."""
+    """Events, in the order in which they began."""
 
     shows_memory = shows_shapes = False
+    window = (float("inf"), -float("inf"))      # when the profile began and ended, in µs
 
     def key_averages(self, group_by_input_shapes: bool = False, **unused: Any) -> EventList:
         """Add up the events of each name, or of each name and shapes of inputs."""
@@ -170,9 +181,7 @@ class EventList(list[Any]):
 
     def export_chrome_trace(self, path: str, metadata: dict[str, Any] | None = None) -> None:
         """Write the events, and what else is to be told, as JSON for a browser's trace viewer."""
-        events = [{"name": e.name, "ph": "X", "ts": e.start, "dur": e.cpu_time_total, "pid": os.getpid(),
-                   "tid": e.thread, "args": {}} for e in self]
-        text = json.dumps({**(metadata or {}), "traceEvents": events}).encode()
+        text = json.dumps(trace_of(self, self.window, os.fspath(path)) | (metadata or {}), default=str).encode()
         if path.endswith(".gz"):
             import gzip
             text = gzip.compress(text)
@@ -211,16 +220,26 @@ def _shown(microseconds: float) -> str:
 _format_time = _shown
 
 
+def __getattr__(name: str) -> Any:
+    if name == "_is_profiler_enabled":      # True inside of a profile of this thread
+        return _state.events is not None
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 class record_function:
-    """A block, or a function, with a separate entry in profiles.
+    """A block, or a function, with a separate entry in profiles. args: a text about it, for traces.
 
     https://pytorch.org/docs → torch.autograd.profiler.record_function
     """
 
-    _marked = True
+    _marked, _backward, _sequence = True, False, -1
+    _given: tuple[Any, ...] = ()
+    _named: dict[str, Any] = {}         # noqa: RUF012
 
     def __init__(self, name: str, args: str | None = None) -> None:
-        self.name = name
+        self.name, self.args = name, args
+        if args is not None:
+            self._given = (args,)
 
     def __enter__(self) -> record_function:
         self._outer, _state.inner = _state.inner, 0.0
@@ -230,15 +249,22 @@ class record_function:
 
     def __exit__(self, *exception: Any) -> None:
         end = time.perf_counter_ns() / 1e3
-        self.event = FunctionEvent(self.name, self._start, end, end - self._start - _state.inner)
-        self.event.is_user_annotation, self.event.cpu_children = self._marked, _state.children
+        event = self.event = FunctionEvent(self.name, self._start, end, end - self._start - _state.inner)
+        event.is_user_annotation, event.cpu_children = self._marked, _state.children
+        event.is_backward, event.sequence_nr = self._backward, self._sequence
         for child in _state.children:
-            child.cpu_parent = self.event
-            self.event.cpu_memory_usage += child.cpu_memory_usage
+            child.cpu_parent = event
+            event.cpu_memory_usage += child.cpu_memory_usage
         _state.children = self._siblings
         if _state.events is not None:
-            _state.events.append(self.event)
-            _state.children.append(self.event)
+            _state.events.append(event)
+            _state.children.append(event)
+            if _state.settings is not None and _state.settings.record_shapes and (self._given or self._named):
+                event.arguments = found = Arguments(self._given)
+                event.input_shapes = [shape if isinstance(arg, TensorBase) else []
+                                      for shape, arg in zip(found.shapes, self._given)]
+                event.concrete_inputs, event.input_dtypes = found.values, found.types
+                event.kwinputs = dict(self._named)
         _state.inner = self._outer + end - self._start
 
     def __call__(self, function: Any) -> Any:
@@ -249,19 +275,91 @@ class record_function:
         return call
 
 
+def _record_function_with_args_enter(name: str, *args: Any) -> record_function:
+    """Begin a block with arguments, for `_record_function_with_args_exit`."""
+    block = record_function(name)
+    block._given = args
+    return block.__enter__()
+
+
+def _record_function_with_args_exit(block: record_function) -> None:
+    """End a block."""
+    block.__exit__()
+
+
+class _RecordFunctionFast(record_function):
+    """A block with arguments and named values, which a profile that records shapes notes."""
+
+    _marked = False
+
+    def __init__(self, name: str, input_values: Any = None, keyword_values: Any = None) -> None:
+        super().__init__(name)
+        self._given, self._named = tuple(input_values or ()), dict(keyword_values or {})
+
+
+class _ExperimentalConfig:
+    """Options of PyTorch's tracer, which profiles take and keep: stacks are always complete, as with `verbose`."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self.options = args, options
+
+
+def _set_fwd_bwd_enabled_val(value: bool) -> None:
+    """Set whether traces have arrows from forward calls to their backward."""
+    FORWARD_BACKWARD[0] = bool(value)
+
+
 class _Call(record_function):
     """A call of a public function."""
 
     _marked = False
+
+    def __init__(self, name: str, given: tuple[Any, ...]) -> None:
+        self.name, self._given = name, given
+
+
+class _Step(record_function):
+    """A step of a backward, in two entries as PyTorch has them: what the engine does, and the formula."""
+
+    _marked, _backward = False, True
+
+    def __init__(self, node: Any, inner: bool = False) -> None:
+        name = node.name()
+        self.name = name if inner else f"autograd::engine::evaluate_function: {name}"
+        self._sequence = -1 if type(node) is Leaf else node.time
+        self._backward = inner
+        self._formula = None if inner else _Step(node, True)
+
+    def __enter__(self) -> record_function:
+        super().__enter__()
+        if self._formula is not None:
+            self._formula.__enter__()
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        if self._formula is not None:
+            self._formula.__exit__(*exception)
+        super().__exit__(*exception)
+
+
+def _timed(what: Any) -> record_function:
+    """Return the block of a step of a backward, or of a name: what `core.mode.timed` asks for."""
+    return record_function(what) if isinstance(what, str) else _Step(what)
 
 
 class _Timing(TorchFunctionMode):
     """Measures each public function."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        settings, call = _state.settings, _Call(resolve_name(func) or str(getattr(func, "__name__", "?")))
+        settings, name = _state.settings, name_of(func, args)
+        if name is None:
+            return func(*args, **(kwargs or {}))
+        call = _Call(name, (*args, *(kwargs or {}).values()))
         with call:
             result = func(*args, **(kwargs or {}))
+            step = getattr(result, "_node", None)
+            if step is not None and type(step) is not Leaf:
+                call._sequence = (step.node if type(step) is Output else step).time
         if settings is not None and _state.events is not None:
             settings.note(call.event, args, result)
         return result
@@ -272,14 +370,13 @@ class profile:
 
     def __init__(self, enabled: bool = True, *, record_shapes: bool = False, profile_memory: bool = False,
                  with_stack: bool = False, **unused: Any) -> None:
+        self._began = 0.0
         self.enabled, self.function_events = enabled, EventList()
         self.record_shapes, self.profile_memory, self.with_stack = record_shapes, profile_memory, with_stack
         self.function_events.shows_memory = profile_memory
 
     def note(self, event: FunctionEvent, args: Any, result: Any) -> None:
-        """Record shapes, memory and stack of a call, if they are wanted. A new result's memory counts as allocated."""
-        if self.record_shapes:
-            event.input_shapes = [list(a.array.shape) if isinstance(a, TensorBase) else [] for a in args]
+        """Record memory and stack of a call, if they are wanted. A new result's memory counts as allocated."""
         if (self.profile_memory and isinstance(result, TensorBase) and result.origin is None
                 and not any(result is a for a in args)):
             event.self_cpu_memory_usage = result.array.nbytes
@@ -295,13 +392,17 @@ class profile:
             if _state.events is not None:
                 raise RuntimeError("Profiler is already enabled on this thread")
             _state.events, _state.settings, _state.children, self._mode = self.function_events, self, [], _Timing()
+            mode.watching.timing, self._began = _timed, time.perf_counter_ns() / 1e3
             self._mode.__enter__()
         return self
 
     def __exit__(self, *exception: Any) -> None:
         if self.enabled:
             self._mode.__exit__(*exception)
-            _state.events = _state.settings = None
+            _state.events = _state.settings = mode.watching.timing = None
+            begin, end = self.function_events.window
+            self.function_events.window = min(begin, self._began), max(end, time.perf_counter_ns() / 1e3)
+            self.function_events.sort(key=lambda event: (event.start, -event.end))
 
     def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, **unused: Any) -> EventList:
         """Add up the events of each function."""
@@ -318,6 +419,12 @@ class profile:
     def export_chrome_trace(self, path: str) -> None:
         """Write the calls as JSON for a browser's trace viewer."""
         self.function_events.export_chrome_trace(path)
+
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
+        """Write the stacks, for flame graphs."""
+        if not self.with_stack:
+            raise AssertionError("export_stacks() requires with_stack=True")
+        self.function_events.export_stacks(path, metric)
 
     self_cpu_time_total = property(lambda self: self.function_events.self_cpu_time_total, doc="The time of all, in µs.")
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import threading
 import warnings
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ..runtime.decorating import decorated
@@ -48,7 +49,7 @@ writers = Writers()
 class Watching:
     """The watchers of a thread's new steps and backwards."""
 
-    __slots__ = ("watchers", "anomaly", "check_nan", "hooks", "refused", "writing")
+    __slots__ = ("watchers", "anomaly", "check_nan", "hooks", "refused", "writing", "timing")
 
     def __init__(self) -> None:
         # functions of a new step: anomaly mode, hooks on saved values, the check for inference tensors
@@ -58,6 +59,7 @@ class Watching:
         self.hooks: tuple[Any, ...] = ()        # the pairs of saved_tensors_hooks in force, from the outermost
         self.refused: str | None = None         # the error for saved_tensors_hooks, if they are disabled
         self.writing: Any = None                # a function of each tensor that is about to be written to
+        self.timing: Any = None     # in a profile: returns the block that times a step of a backward, or what is named
 
 
 class Tangents:
@@ -119,6 +121,12 @@ class Mode(threading.local):
 
 
 mode = Mode()
+
+
+def timed(name: str) -> AbstractContextManager[Any]:
+    """Return a block that is an entry of this name if a profile is running."""
+    timing = mode.watching.timing
+    return nullcontext() if timing is None else timing(name)  # type: ignore[no-any-return]
 
 
 class Switch:

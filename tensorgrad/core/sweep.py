@@ -53,7 +53,7 @@ def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted
     roots = set(grads) if wanted is not None and len(grads) == 1 else ()        # whose hooks run in any case
     useful = None if wanted is None else _useful(order, wanted)
     found: dict[Any, Any] = {}
-    before, outer, watched = _modes(), mode.sweep, mode.watching.anomaly
+    before, outer, watched, timed = _modes(), mode.sweep, mode.watching.anomaly, mode.watching.timing
     mode.set_grad(create_graph)
     if mode.tangents.levels:      # gradients have tangents, too, which need the saved values
         create_graph = retain_graph = True
@@ -65,7 +65,7 @@ def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted
         if (detour := batches.detour(grads, order)).needed:
             grads = detour.begin(grads)
     mode.sweep = Sweep(order, {*last, *grads}, useful, wanted or (), outer, retain_graph, adding)
-    plain = compiled is not None and useful is None and not (create_graph or watched)
+    plain = compiled is not None and useful is None and not (create_graph or watched or timed)
     undefined = mode.sweep.undefined
 
     def arrive(e: Leaf) -> None:
@@ -156,9 +156,16 @@ def _restore(grad: bool, outer: Any, hooks: Any, watchers: Any) -> None:
 
 
 def on(node: Any, function: Any) -> Any:
-    """Return the function, made to run with the node's device as the current device."""
-    guard = node._storage.guard
-    return function if guard is None else guard(function)
+    """Return the function, made to run with the node's device as the current device, and timed in a profile."""
+    guard, timing = node._storage.guard, mode.watching.timing
+    function = function if guard is None else guard(function)
+    if timing is None:
+        return function
+
+    def call(*args: Any) -> Any:
+        with timing(node):
+            return function(*args)
+    return call
 
 
 def wait_at_step(place: Output, g: Any, grads: dict[Any, Any]) -> None:

@@ -57,7 +57,8 @@ LAYERS = [
         "_tensor.torch_function",
         "_tensor overrides _C"]),
     Layer("api", "PyTorch's spelling: signatures, checks of arguments, docstrings",
-          ["autograd.forward_ad autograd.profiler", "api return_types"]),
+          ["autograd.forward_ad autograd.profiler autograd.profiler_names "
+           "autograd.profiler_trace _C._profiler", "api return_types"]),
     Layer("graph", "recorded programs: one mutable graph of nodes", ["graph"]),
     Layer("training", "modules, optimizers, function transforms, files, data, devices", [
         "runtime.settings amp nn optim utils func cuda accelerator linalg fft special signal random "

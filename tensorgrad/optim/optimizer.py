@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Any
 
 from .. import api as tg
+from ..core.mode import timed
 from ..core.node import HookDict, RemovableHandle
 
 _global_hooks = {'step_pre': HookDict(), 'step_post': HookDict()}
@@ -39,22 +40,23 @@ def register_optimizer_step_post_hook(hook: Callable) -> RemovableHandle:
 
 
 def _with_hooks(step: Callable) -> Callable:
-    """Wrap the step function of a class so that it calls the hooks."""
+    """Wrap the step function of a class so that it calls the hooks, and is an entry of profiles."""
     @functools.wraps(step)
     def hooked_step(*args, **kwargs):
         self = args[0]
         if type(self).step is not hooked_step:  # called as super().step(): the outer step calls the hooks
             return step(*args, **kwargs)
-        for hook in chain(_global_hooks['step_pre'].values(), self._hooks['step_pre'].values()):
-            changed = hook(self, args, kwargs)
-            if changed is not None:
-                if not (isinstance(changed, tuple) and len(changed) == 2):
-                    raise RuntimeError(f'{step} must return None or a tuple of (new_args, new_kwargs), '
-                                       f'but got {changed}.')
-                args, kwargs = changed
-        result = step(*args, **kwargs)
-        for hook in chain(self._hooks['step_post'].values(), _global_hooks['step_post'].values()):
-            hook(self, args, kwargs)
+        with timed(f'Optimizer.step#{type(self).__name__}.step'):
+            for hook in chain(_global_hooks['step_pre'].values(), self._hooks['step_pre'].values()):
+                changed = hook(self, args, kwargs)
+                if changed is not None:
+                    if not (isinstance(changed, tuple) and len(changed) == 2):
+                        raise RuntimeError(f'{step} must return None or a tuple of (new_args, new_kwargs), '
+                                           f'but got {changed}.')
+                    args, kwargs = changed
+            result = step(*args, **kwargs)
+            for hook in chain(self._hooks['step_post'].values(), _global_hooks['step_post'].values()):
+                hook(self, args, kwargs)
         return result
 
     hooked_step.hooked = True
@@ -128,19 +130,20 @@ class Optimizer:
         >>> weight.grad.tolist()
         [0.0, 0.0]
         """
-        for group in self.param_groups:
-            for param in group['params']:
-                grad = param.grad
-                if grad is None:
-                    continue
-                if set_to_none:
-                    param.grad = None
-                    continue
-                if grad.grad_fn is not None:
-                    grad.detach_()
-                else:
-                    grad.requires_grad_(False)
-                grad.zero_()
+        with timed(f'Optimizer.zero_grad#{type(self).__name__}.zero_grad'):
+            for group in self.param_groups:
+                for param in group['params']:
+                    grad = param.grad
+                    if grad is None:
+                        continue
+                    if set_to_none:
+                        param.grad = None
+                        continue
+                    if grad.grad_fn is not None:
+                        grad.detach_()
+                    else:
+                        grad.requires_grad_(False)
+                    grad.zero_()
 
     # parameter groups
 

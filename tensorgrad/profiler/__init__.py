@@ -4,7 +4,7 @@
 >>> from tensorgrad.profiler import ProfilerActivity, profile
 >>> with profile(activities=[ProfilerActivity.CPU]) as prof:
 ...     y = torch.ones(2).exp()
->>> "torch.Tensor.exp" in prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=5)
+>>> "aten::exp" in prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=5)
 True
 """
 from __future__ import annotations

@@ -54,6 +54,39 @@ def pipes_that_are_iterated(torch):
 
 
 @program
+def iterations_that_go_on_after_a_pickle(torch):
+    import pickle
+    data, it, indexed = parts(torch)
+    restore = importlib.import_module(
+        f"{data.__name__}.datapipes.utils.snapshot")._simple_graph_snapshot_restoration
+    state = importlib.import_module(f"{data.__name__}.datapipes._hook_iterator")._SnapshotState
+    settings, seen = importlib.import_module(f"{data.__name__}.graph_settings"), []
+
+    def seeded():
+        return torch.Generator().manual_seed(0)
+    first, second = it.IterableWrapper(range(10)).map(tens).shuffle(buffer_size=4).fork(2)
+    pipe = first.zip(second)
+    settings.apply_random_seed(pipe, seeded())
+    samples = iter(pipe)
+    begun = [next(samples) for _ in range(3)]
+    copy = pickle.loads(pickle.dumps(pipe))
+    restore(copy, copy._number_of_samples_yielded, seeded())
+    seen.append(begun + list(copy) == begun + list(samples))
+    restore(copy, 1)
+    seen += [attempt(lambda: restore(copy, 1)), attempt(lambda: restore(it.IterableWrapper([1]).map(tens), 2)),
+             [pipe._snapshot_state.name, copy._snapshot_state.name], len(list(copy)), len(list(copy))]
+    for shuffler in (it.IterableWrapper(range(8)).shuffle(buffer_size=3), indexed.SequenceWrapper(range(8)).shuffle()):
+        samples = iter(shuffler)
+        next(samples)
+        copy = pickle.loads(pickle.dumps(shuffler))
+        copy._snapshot_state = state.Restored
+        if shuffler.datapipe.__class__.__name__ == "IterableWrapperIterDataPipe":
+            restore(copy.datapipe, shuffler.datapipe._number_of_samples_yielded)
+        seen.append(list(samples) == list(copy))
+    return seen
+
+
+@program
 def several_pipes_of_one(torch):
     _, it, _ = parts(torch)
     source = it.IterableWrapper(range(6))

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
+from ....core.mode import timed
 from ..datapipes.datapipe import is_pipe
 from ..sampler import draw_seed
 from .fetch import fetches_plainly, make_fetcher
@@ -64,6 +65,10 @@ class _BaseDataLoaderIter:
         return len(self._index_sampler)
 
     def __next__(self) -> Any:
+        with timed(f'enumerate(DataLoader)#{type(self).__name__}.__next__'):
+            return self._next()
+
+    def _next(self) -> Any:
         try:
             batch = self._next_batch()
         except StopIteration:
@@ -88,7 +93,7 @@ class _BaseDataLoaderIter:
                 f'Length of IterableDataset {self._dataset} was reported to be {self._promised}(when accessing '
                 f'len(dataloader)), but {self._num_yielded} samples have been fetched. ' + (
                     'For multiprocessing data-loading, this could be caused by not properly configuring the '
-                    'IterableDataset replica at each worker.' if self._num_workers else ''), stacklevel=3)
+                    'IterableDataset replica at each worker.' if self._num_workers else ''), stacklevel=4)
 
     def __getstate__(self):
         raise NotImplementedError('{} cannot be pickled', type(self).__name__)

@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Sized
 from importlib import import_module
 from typing import Any, ClassVar, TypeVar
 
+from ....core.mode import mode, timed
 from ..dataset import Dataset, IterableDataset
+from ._hook_iterator import _SnapshotState
 
 __all__ = ['DFIterDataPipe', 'DataChunk', 'IterDataPipe', 'MapDataPipe']
 
@@ -52,7 +54,7 @@ class Functional:
         cls.functions[function_name] = construct
 
     def __getstate__(self) -> Any:
-        state = vars(self)
+        state = {name: value for name, value in vars(self).items() if name != '_fast_forward_iterator'}
         return self.getstate_hook(state) if type(self).getstate_hook is not None else state
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -111,6 +113,8 @@ class IterDataPipe(Functional, IterableDataset[T_co]):
     functions: ClassVar[dict[str, Callable[..., Any]]] = {}
     _valid_iterator_id = 0
     _number_of_samples_yielded = 0
+    _snapshot_state = _SnapshotState.NotStarted
+    _fast_forward_iterator: Iterator[Any] | None = None         # of a pipe that was restored
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -137,9 +141,15 @@ def _single(make: Callable[[Any], Iterator[Any]]) -> Callable[[Any], Iterator[An
     """Let the iterators that a class makes end when a newer one is made."""
     @functools.wraps(make)
     def __iter__(self: Any) -> Iterator[Any]:
+        held, self._fast_forward_iterator = self._fast_forward_iterator, None
+        restored = self._snapshot_state is _SnapshotState.Restored
+        vars(self)['_snapshot_state'] = _SnapshotState.Iterating
+        if restored and held is not None:
+            return held
         vars(self)['_valid_iterator_id'] = number = self._valid_iterator_id + 1
-        vars(self)['_number_of_samples_yielded'] = 0
-        self.reset()
+        if not restored:
+            vars(self)['_number_of_samples_yielded'] = 0
+            self.reset()
         return _checked(self, number, make(self))
     return __iter__
 
@@ -149,11 +159,16 @@ def _checked(pipe: Any, number: int, samples: Iterator[Any]) -> Iterator[Any]:
         if pipe._valid_iterator_id != number:
             raise RuntimeError(INVALIDATED.format(pipe))
         try:
-            sample = next(samples)
+            sample = next(samples) if mode.watching.timing is None else _timed_next(pipe, samples)
         except StopIteration:
             return
         vars(pipe)['_number_of_samples_yielded'] += 1
         yield sample
+
+
+def _timed_next(pipe: Any, samples: Iterator[Any]) -> Any:
+    with timed(f'enumerate(DataPipe)#{type(pipe).__name__}'):
+        return next(samples)
 
 
 class DFIterDataPipe(IterDataPipe):

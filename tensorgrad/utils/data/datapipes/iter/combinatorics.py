@@ -41,7 +41,7 @@ class ShufflerIterDataPipe(IterDataPipe):
             raise AssertionError('buffer_size should be larger than 0')
         self.datapipe = datapipe if unbatch_level == 0 else datapipe.unbatch(unbatch_level=unbatch_level)
         self.buffer_size, self._enabled, self._seed = buffer_size, True, None
-        self._rng = random.Random()
+        self._rng, self._buffer = random.Random(), []
 
     def set_shuffle(self, shuffle: bool = True) -> ShufflerIterDataPipe:
         """Turn the shuffling on or off."""
@@ -54,6 +54,7 @@ class ShufflerIterDataPipe(IterDataPipe):
         return self
 
     def reset(self) -> None:
+        self._buffer = []
         if self._enabled:
             self._rng.seed(draw_seed() if self._seed is None else self._seed)
             self._seed = None
@@ -62,7 +63,7 @@ class ShufflerIterDataPipe(IterDataPipe):
         if not self._enabled:
             yield from self.datapipe
             return
-        buffer: list[Any] = []
+        buffer: list[Any] = self._buffer
         for sample in self.datapipe:
             if len(buffer) == self.buffer_size:
                 place = self._rng.randint(0, len(buffer) - 1)

@@ -5,6 +5,7 @@ The pipes share an iterator of the source, and a buffer for samples that one of 
 from __future__ import annotations
 
 import copy as _copy
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -23,7 +24,7 @@ class _Source(IterDataPipe):
         self._begin(0)
 
     def _begin(self, epoch: int) -> None:
-        self.epoch, self.started, self._samples = epoch, set(), None
+        self.epoch, self.started, self._samples, self._ended = epoch, set(), None, False
         self.buffers: list[deque[Any]] = [deque() for _ in range(self.num_instances)]
         self._held = 0
 
@@ -38,6 +39,10 @@ class _Source(IterDataPipe):
     def start(self, number: int) -> int:
         """Begin a pipe, for a second time with a new epoch of all; return the epoch."""
         if number in self.started:
+            if not self._ended or any(self.buffers):
+                warnings.warn('Some child DataPipes are not exhausted when __iter__ is called. We are resetting the '
+                              'buffer and each child DataPipe will read from the start again.', UserWarning,
+                              stacklevel=4)
             self._begin(self.epoch + 1)
         self.started.add(number)
         return self.epoch
@@ -47,7 +52,11 @@ class _Source(IterDataPipe):
         if self._samples is None:
             self._samples = iter(self.main_datapipe)
         while not self.buffers[number]:
-            sample = next(self._samples)
+            try:
+                sample = next(self._samples)
+            except StopIteration:
+                self._ended = True
+                raise
             for place in self.places(sample):
                 if place != number:
                     self._held += 1
@@ -100,7 +109,7 @@ class _Demultiplexed(_Source):
         return (place,)
 
 
-class _Part(IterDataPipe):
+class _ChildDataPipe(IterDataPipe):
     """A pipe that a shared source feeds."""
 
     def __init__(self, main_datapipe: _Source, instance_id: int) -> None:
@@ -138,7 +147,7 @@ class ForkerIterDataPipe(IterDataPipe):
         if num_instances == 1:
             return datapipe
         source = _Forked(datapipe, num_instances, buffer_size, copy)
-        return [_Part(source, number) for number in range(num_instances)]
+        return [_ChildDataPipe(source, number) for number in range(num_instances)]
 
 
 @functional_datapipe('demux')
@@ -151,4 +160,4 @@ class DemultiplexerIterDataPipe(IterDataPipe):
             raise ValueError(f'Expected `num_instances` larger than 0, but {num_instances} is found')
         check_function(classifier_fn)
         source = _Demultiplexed(datapipe, num_instances, classifier_fn, drop_none, buffer_size)
-        return [_Part(source, number) for number in range(num_instances)]
+        return [_ChildDataPipe(source, number) for number in range(num_instances)]

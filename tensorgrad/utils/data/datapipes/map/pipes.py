@@ -133,7 +133,7 @@ class ShufflerIterDataPipe(IterDataPipe):
 
     def __init__(self, datapipe: Any, *, indices: list[Any] | None = None) -> None:
         self.datapipe, self.indices = datapipe, list(range(len(datapipe))) if indices is None else indices
-        self._enabled, self._seed, self._rng, self._order = True, None, random.Random(), list(self.indices)
+        self._enabled, self._seed, self._rng, self._order = True, None, random.Random(), []
 
     def set_shuffle(self, shuffle: bool = True) -> ShufflerIterDataPipe:
         """Turn the shuffling on or off."""
@@ -146,15 +146,15 @@ class ShufflerIterDataPipe(IterDataPipe):
         return self
 
     def reset(self) -> None:
-        self._order = list(self.indices)
+        self._order = list(self.indices)[::-1]        # the next is the last
         if self._enabled:
             self._rng.seed(draw_seed() if self._seed is None else self._seed)
             self._seed = None
-            self._order = self._rng.sample(self.indices, len(self.indices))[::-1]
+            self._order = self._rng.sample(self.indices, len(self.indices))
 
     def __iter__(self) -> Iterator[Any]:
-        for index in self._order:
-            yield self.datapipe[index]
+        while self._order:
+            yield self.datapipe[self._order.pop()]
 
     def __len__(self) -> int:
         return len(self.datapipe)
