@@ -19,7 +19,7 @@ from ..storage.base import lock
 from .entries import Entry
 from .freezing import erase
 from .shared import Shared
-from .signature import Signature, Unlike
+from .signature import Signature, Unlike, twins
 from .stances import ALL, counters, stance
 from .state import Reason, state
 from .tracing import Trace, trace
@@ -94,7 +94,10 @@ class Compiled:
         except Unlike as error:
             return self._eagerly(error.reason, args, kwargs)
         found.key += (len(args), grad, now["inference"], get_default_dtype())
-        key, inputs = tuple(found.key), found.tensors
+        inputs = found.tensors
+        if len(inputs) > 1 and len({*map(id, inputs)}) < len(inputs):
+            found.key.append(twins(inputs))             # programs may ask: query is key
+        key = tuple(found.key)
         if grad and self.build is None and any(tensor.requires_grad for tensor in inputs):
             return self._eagerly(GRAD, args, kwargs)
         for entry in self.entries.get(key, ()):
@@ -152,6 +155,9 @@ class Compiled:
             return None
         with lock:
             changes = []
+            if any(entry.again for entry in self.entries.get(key, ())):
+                self.entries[key] = [entry for entry in self.entries[key] if not entry.again]
+                return self._compile(key, found, args, kwargs, last=True)
             for entry in self.entries.get(key, ()):
                 changes.append(entry.failed())
                 if changes[-1] is None:
@@ -193,15 +199,23 @@ class Compiled:
             getattr(tensor, "_dynamo_dynamic_indices", None) for tensor in found.tensors)
         return self.count >= (MOST_SIZES if dynamic else config.recompile_limit)
 
-    def _compile(self, key: Any, found: Signature, args: Any, kwargs: Any) -> Entry:
+    def _compile(self, key: Any, found: Signature, args: Any, kwargs: Any, last: bool = False) -> Entry:
+        """Trace a call. A program that changes what it reads may do so once, to keep something (`cached_property`): its
+        next call is traced, too, unless this is the last try.
+        """
         with Paused():
             traced = trace(self.program, args, kwargs, found.objects)
-            entry = Entry.of_trace(traced, found.objects, None if traced.graph is None else self._built(traced, found))
+            try:
+                run = None if traced.graph is None else self._built(traced, found)
+            except MemoryError:
+                run, traced.graph, traced.reason = None, None, Reason("there is no memory for its plan or its weights")
+            entry = Entry.of_trace(traced, found.objects, run)
         if traced.reason is not None and traced.reason.breaks:
             counters["graph_break"][traced.reason.text] += 1
             if self.fullgraph:
                 from .._dynamo.exc import Unsupported
                 raise Unsupported(f"{name_of(self.program)} cannot be one graph: {traced.reason}")
+        entry.again = bool(traced.changed) and not last and stance.name == "default"
         entry.inputs = ", ".join(described(tensor) for tensor in found.tensors)
         kept = self.entries.setdefault(key, [])
         kept.insert(0, entry)

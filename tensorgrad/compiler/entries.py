@@ -24,6 +24,7 @@ class Entry:
                  tensors: dict[str, Any]) -> None:
         self.run, self.slots, self.spec, self.strides, self.tensors = run, slots, spec, strides, tensors
         self.reason: Reason | None = None
+        self.again = False                          # True if the next call is to be traced as well
         self.objects: Sequence[Any] = ()
         self.guards = Guards([], set())
         self.relied: Stamps | None = None           # of tensors whose values the program read
@@ -47,7 +48,7 @@ class Entry:
 
     def holds(self) -> bool:
         """Return True if nothing changed that the trace relied on; after False, ask `failed`."""
-        return (self.guards.hold() and same_tensors(self.state)
+        return (not self.again and self.guards.hold() and same_tensors(self.state)
                 and (self.relied is None or not self.relied.changed()))
 
     def failed(self) -> str | None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -23,7 +23,7 @@ from .passes import optimize
 from .passes.rewriting import settled
 from .plan import Build, Changed, Plan, Step, in_bytes
 from .room import padded, room
-from .shared import Shared
+from .shared import Shared, Values
 from .steps import Steps
 from .values import computed
 
@@ -98,19 +98,22 @@ class Executable:
     def _values(self) -> dict[Node, Any]:
         """Return the values of the nodes that are computed ahead and that others use."""
         values: dict[Node, Any] = {}
-        tensors, known = self.graph.tensors, self._shared.of(self.graph.tensors)
+        tensors, known = self.graph.tensors, None if self._frozen else self._shared.of(self.graph.tensors)
+        missing = self._missing(known, values)
         freed = 0
         left = Counter(node.target for node, _ in self._ahead if node.op == "get_attr")
         for node, ended in self._ahead:
-            if node.op == "get_attr":
+            if node not in missing:
+                pass
+            elif node.op == "get_attr":
                 left[node.target] -= 1
                 tensor = tensors[node.target] if left[node.target] or not self._frozen else tensors.pop(node.target)
                 values[node] = type(tensor._storage).host(tensor.array)
                 del tensor
-            elif self._frozen:              # sharing names arrays by their identity, while they live
-                values[node] = _value(node, values)
             else:
-                values[node] = known.computed(node, partial(_value, node, values))
+                values[node] = _value(node, values)
+                if known is not None:
+                    known.keep(node, values[node])
             for other in ended:
                 values.pop(other, None)
             if self._frozen:
@@ -118,6 +121,23 @@ class Executable:
                 if freed > TRIMMED:
                     freed = trim()
         return values
+
+    def _missing(self, known: Values | None, values: dict[Node, Any]) -> set[Node]:
+        """Return the nodes to compute; `values` gets what other executables have.
+
+        A frozen executable shares nothing: shared values are named by arrays that live.
+        """
+        if known is None:
+            return {node for node, _ in self._ahead}
+        found = {node: known.find(node) for node, _ in self._ahead if node.op != "get_attr"}
+        missing: set[Node] = set()
+        for node, _ in reversed(self._ahead):
+            if set(node.users) - self._known or not missing.isdisjoint(node.users):
+                if found.get(node) is None:
+                    missing.add(node)
+                else:
+                    values[node] = found[node]
+        return missing
 
     def _constants(self) -> tuple[dict[Node, Any], Any]:
         """Return the values of the nodes that are computed ahead, and the program with them."""

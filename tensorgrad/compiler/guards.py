@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Collection, Iterable
+from itertools import repeat
+from operator import is_
 from types import CellType
 from typing import Any
 
@@ -153,14 +155,15 @@ def _same_places(flat: tuple[Any, ...], prepared: Any = None) -> bool:
     for container, names, count, values in zip(*[parts] * 4, strict=True):
         if names is None:
             now = _contents(container) if type(container) is CellType else container
-            if len(now) != len(values) or not all(map(same, now, values)):
+            if len(now) != len(values):
                 return False
         else:
             if count >= 0 and len(container) != count:
                 return False
             found = vars(container) if isinstance(container, type) else container
-            if not all(same(found.get(name, _MISSING), value) for name, value in zip(names, values, strict=True)):
-                return False
+            now = [*map(found.get, names, repeat(_MISSING))]
+        if not all(map(is_, now, values)) and not all(map(same, now, values)):
+            return False
     return True
 
 

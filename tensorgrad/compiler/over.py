@@ -28,7 +28,7 @@ def relu(x: Any, at: int = 0) -> Any:
 
 def hardtanh(x: Any, low: float, high: float, at: int = 0) -> Any:
     if x.size < HUGE:
-        return np.clip(x, low, high, out=x)
+        return x.clip(low, high, out=x)
     return elementwise(partial(np.clip, a_min=low, a_max=high), x, out=x, nanoseconds=0.25)
 
 

@@ -1,7 +1,6 @@
 """Values that several executables of one program compute ahead, such as packed weights, kept once."""
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -43,15 +42,15 @@ class Values:
         self.shared, self.tensors = shared, tensors
         self.keys: dict[Node, int | None] = {}          # None for nodes whose values are not shared
 
-    def computed(self, node: Node, compute: Callable[[], Any]) -> Any:
-        """Return the value of a node, from another executable if one has it."""
+    def find(self, node: Node) -> Any:
+        """Return the value of a node if an executable has it, else None; ask for its inputs before."""
         key = self.keys[node] = self._key(node)
-        found = None if key is None else self.shared.values.get(key)
-        if found is None:
-            found = compute()
-            if key is not None and type(found) is np.ndarray:
-                self.shared.values[key] = found
-        return found
+        return None if key is None else self.shared.values.get(key)
+
+    def keep(self, node: Node, value: Any) -> None:
+        """Let other executables find a value."""
+        if (key := self.keys[node]) is not None and type(value) is np.ndarray:
+            self.shared.values[key] = value
 
     def _key(self, node: Node) -> int | None:
         try:

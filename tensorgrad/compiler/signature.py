@@ -1,6 +1,7 @@
 """The signature of a call: what of its arguments a graph depends on."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import copysign
 from typing import Any
 
@@ -16,6 +17,16 @@ from ..utils._pytree import container_of
 from .state import Reason
 
 CONSTANTS = frozenset({int, bool, str, bytes, complex, type(None), Dtype, Device, Size, type, range, slice})
+
+
+def twins(tensors: Sequence[Any]) -> tuple[int, ...]:
+    """Return for each tensor the place of the first that is the same object.
+
+    >>> twins(["x", "y", "x"])
+    (0, 1, 0)
+    """
+    first: dict[int, int] = {}
+    return tuple([first.setdefault(id(tensor), i) for i, tensor in enumerate(tensors)])
 
 
 class Unlike(Exception):

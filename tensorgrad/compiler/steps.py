@@ -19,6 +19,7 @@ from ..graph.steps import Draw, Foreign, Make
 from ..graph.uses import last_uses
 from ..ops.base import Op
 from .over import OVER
+from .targets import Joined
 from .values import computed, kernel_of
 
 
@@ -97,6 +98,8 @@ def runner(target: Any) -> Callable[..., Any]:
     if isinstance(target, type) and issubclass(target, Op):
         kernel: Callable[..., Any] = kernel_of(target)
         return kernel
+    if isinstance(target, Joined):
+        return target.prepared()
     return partial(computed_in_order, target) if isinstance(target, (Make, Draw, Foreign)) else target
 
 

@@ -4,6 +4,7 @@ A target is called with arrays and returns an array: this is its definition. Emi
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from ..graph.records import Record
 from ..ops.base import OPS
 from .over import OVER
-from .values import computed
+from .values import computed, kernel_of
 
 
 class Activation(Record):
@@ -44,11 +45,19 @@ class Joined(Record):
     residual: bool = False
 
     def __call__(self, *operands: Any, **params: Any) -> Any:
-        own, rest = (operands[:-1], operands[-1:]) if self.residual else (operands, ())
-        y = computed(OPS[self.opname], own, params)
-        for other in rest:
-            y = np.add(y, other, out=y) if y.ndim and y.dtype == other.dtype else y + other
-        return y if self.activation is None else self.activation.over(y)
+        return self.prepared()(*operands, **params)
+
+    def prepared(self) -> Callable[..., Any]:
+        """Return this as a function whose kernel is looked up."""
+        kernel, activation = kernel_of(OPS[self.opname]), self.activation
+
+        def run(*operands: Any, **params: Any) -> Any:
+            own, rest = (operands[:-1], operands[-1:]) if self.residual else (operands, ())
+            y = kernel(*own, **params)
+            for other in rest:
+                y = np.add(y, other, out=y) if y.ndim and y.dtype == other.dtype else y + other
+            return y if activation is None else activation.over(y)
+        return run
 
     @property
     def __name__(self) -> str:

@@ -28,13 +28,15 @@ from ..nn.modules.module import Module
 from ..nn.parameter import is_lazy
 from ..storage.base import NoValues
 from ..storage.cpu import NumpyStorage
-from ..utils._pytree import tree_flatten
+from ..utils._pytree import tree_flatten, tree_unflatten
+from .signature import twins
 from .state import Reason, Stopped, state
 from .surroundings import Surroundings
 
 PLAIN_LEAVES = (int, float, complex, bool, str, bytes, type(None), Dtype, Device)
 WARN = warnings.warn
 QUIET = frozenset({"fspath", "get_ident", "allocate_lock", "RLock"})      # functions of OUTSIDE without effects
+LOCKING = frozenset({"__enter__", "__exit__", "acquire", "release", "locked"})       # of locks: cached properties do
 ASKING = frozenset({"print", "input", "open", "breakpoint"})         # of the builtin functions
 READERS = (linecache.__file__, tokenize.__file__)        # read the lines of programs, for the texts of errors
 OUTSIDE = frozenset({"_io", "io", "posix", "nt", "time", "_socket", "_random", "random", "_posixsubprocess", "mmap",
@@ -57,6 +59,7 @@ class Trace:
         self.strides: list[tuple[int, ...]] = []
         self.changed: set[tuple[int, str]] = set()          # (number of a place, name): what the program itself changes
         self.words: set[str] = set()                        # names and texts in the code that ran
+        self.twins: tuple[int, ...] = ()                    # of the inputs, see `signature.twins`
         self.grad = False               # the gradient mode that the program sees
         self._codes: dict[CodeType, bool] = {}
         self.__wrapped__ = program.forward if isinstance(program, Module) else program
@@ -64,7 +67,7 @@ class Trace:
     # ── the run, inside of `lower` ────────────────────────────────────────────────────────────────────────────────────
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        given = [leaf for leaf in tree_flatten((args, kwargs))[0] if isinstance(leaf, TensorBase)]
+        args, kwargs, given = self._as_given(args, kwargs)
         states, warned = self._random_states(), set(WARNED)
         try:
             with self._watched():
@@ -80,6 +83,16 @@ class Trace:
         if self.surroundings.generators and any(type(node.target) is Draw for node in here.recorder.graph.nodes):
             raise Stopped(Reason("draws from a generator of its own"))
         return self._results(result, given)
+
+    def _as_given(self, args: Any, kwargs: Any) -> tuple[Any, Any, list[Any]]:
+        """Return the arguments, with one object where the caller gave one, and the tensors among them."""
+        leaves, spec = tree_flatten((args, kwargs))
+        given = [leaf for leaf in leaves if isinstance(leaf, TensorBase)]
+        if self.twins != tuple(range(len(given))):
+            given = [given[first] for first in self.twins]
+            left = iter(given)
+            args, kwargs = tree_unflatten([next(left) if isinstance(x, TensorBase) else x for x in leaves], spec)
+        return args, kwargs, given
 
     def _undo(self, states: Any) -> None:
         """Undo what the program changed, and note it."""
@@ -135,10 +148,12 @@ class Trace:
         """Watch the calls of this thread, under the caller's gradient mode."""
         before, grad = sys.getprofile(), mode.grad
         mode.set_grad(self.grad)
-        sys.setprofile(self._event)
+        here.recorder.watcher = watcher = self._event
+        sys.setprofile(watcher)
         try:
             yield
         finally:
+            here.recorder.watcher = None
             _profile_again(before)
             mode.set_grad(grad)
 
@@ -167,7 +182,8 @@ class Trace:
         owner = getattr(function, "__self__", None)
         name = getattr(function, "__name__", "")
         module = function.__module__ or type(owner).__module__
-        if module in OUTSIDE and name not in QUIET or module == "builtins" and name in ASKING:
+        outside = module in OUTSIDE and name not in QUIET and (module != "_thread" or name not in LOCKING)
+        if outside or module == "builtins" and name in ASKING:
             raise Stopped(Reason(f"calls {name if module == 'builtins' else f'{module}.{name}'}", user_line(),
                                  breaks=True))
 
@@ -202,6 +218,7 @@ def trace(program: Any, args: Any, kwargs: Any, objects: Any = (), sizes: Sizes 
         found.reason = Reason(f"uses {odd}, which is not a dense tensor in main memory")
         return found
     leaves = [leaf for leaf in tree_flatten((args, kwargs))[0] if isinstance(leaf, TensorBase)]
+    found.twins = twins(leaves)
     found.grad = mode.grad and not any(tensor.requires_grad for tensor in (*leaves, *found.tensors.values()))
     before, state.trace = state.trace, found
     try:

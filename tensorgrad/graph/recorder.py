@@ -61,6 +61,7 @@ class Recorder:
         self.relied: dict[str, None] = {}    # tensors of the program whose values it read, or that decided on shapes
         self.scalars: Any = None             # how whole numbers of the inputs are read: see `recording.Scalars`
         self.branches = False                # True: `torch.cond` on unknown values is a node
+        self.watcher: Any = None             # a profiling function that need not see how the package's ops are recorded
         self.begun = 0                       # the start of the program: arrays made later are its own
 
     # ── nodes ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -6,6 +6,7 @@ place gives the array a new value, and its bases new values that contain it (`se
 """
 from __future__ import annotations
 
+import sys
 from functools import cache
 from typing import Any
 
@@ -23,6 +24,7 @@ from .recorder import running
 from .steps import Item
 
 runner = cache(_runner)
+OWN = f"{__name__.partition('.')[0]}.ops."
 CLONE, COPIED, GET_SLICE, SET_VIEW = OPS["clone"], OPS["copied"], OPS["get_slice"], OPS["set_view"]
 COPIES = CLONE, COPIED, OPS["channels_last"]         # of the same values: no steps
 
@@ -30,6 +32,19 @@ COPIES = CLONE, COPIED, OPS["channels_last"]         # of the same values: no st
 def run(op: Any, *args: Any, **params: Any) -> Any:
     """Compute an op on its operands' wrapped arrays, and record the step, or the steps of its definition."""
     recorder = running()
+    if recorder.watcher is None or not op.__module__.startswith(OWN):
+        return recorded(recorder, op, args, params)
+    watcher, recorder.watcher = recorder.watcher, None
+    sys.setprofile(None)
+    try:
+        return recorded(recorder, op, args, params)
+    finally:
+        recorder.watcher = watcher
+        sys.setprofile(watcher)
+
+
+def recorded(recorder: Any, op: Any, args: Any, params: Any) -> Any:
+    """Like `run`, for a recorder."""
     operands = tuple(args[0]) if op.sequence else args
     if recorder.whole is not None and not recorder.whole(op, operands, params):
         return op.forward(recorder.backend.xp, *args, **params)

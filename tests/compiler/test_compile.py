@@ -14,6 +14,7 @@ import warnings
 import weakref
 from collections import namedtuple
 from contextlib import redirect_stdout
+from functools import cached_property
 
 import numpy as np
 import pytest
@@ -602,6 +603,44 @@ def test_no_garbage_is_collected_in_a_trace():
         gc.set_threshold(*threshold)
         gc.callbacks.remove(called)
     assert not compiled.explain().reasons and gc.isenabled()
+
+
+@torch.no_grad()
+def test_an_input_that_is_given_twice_is_one_object():
+    compiled, x, y = torch.compile(lambda a, b: a * 2 if a is b["c"] else a + b["c"]), torch.ones(2), torch.zeros(2)
+    assert [compiled(a, {"c": b}).tolist() for a, b in ((x, x), (x, y), (x, x))] == [[2, 2], [1, 1], [2, 2]]
+    assert len(told(compiled).graphs) == 2
+    attention = nn.MultiheadAttention(8, 2, batch_first=True).eval()        # which projects one input at once
+    x = torch.randn(2, 3, 8)
+    found, want = torch.compile(attention)(x, x, x)[0], attention(x, x, x)[0]
+    torch.testing.assert_close(found, want)
+    assert found.stride() == want.stride()
+
+
+@torch.no_grad()
+def test_a_program_that_keeps_something_in_its_first_call_is_compiled_later():
+    class Net(nn.Module):
+        calls = 0
+
+        @cached_property
+        def scale(self):
+            return 3.0
+
+        def forward(self, x):
+            with LOCK:
+                return x * self.scale
+
+    class Counting(Net):
+        def forward(self, x):
+            self.calls += 1
+            return x * self.calls
+    for kind, runs, graphs in ((Net, [3.0, 3.0, 3.0, 3.0], 1), (Counting, [1.0, 2.0, 3.0, 4.0], 0)):
+        compiled = torch.compile(kind())
+        assert [compiled(torch.ones(1)).item() for _ in range(4)] == runs
+        assert len(told(compiled).graphs) == graphs
+
+
+LOCK = threading.Lock()
 
 
 def test_a_profiler_goes_on_after_a_trace():

@@ -41,6 +41,14 @@ def seeded():
     torch.manual_seed(3)
 
 
+def test_statistics_of_another_shape_are_not_folded():
+    layer, x = nn.Conv2d(3, 20, 3), torch.randn(1, 3, 6, 6)
+    mean, variance = torch.randn(1, 20), torch.rand(1, 20) + 0.5
+    compiled = torch.compile(lambda x: F.batch_norm(layer(x), mean, variance))
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(x), F.batch_norm(layer(x), mean, variance))
+
+
 # ── kernels at the border ─────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -276,7 +276,8 @@ def tensor(dims, data=b"", kind=FLOAT, **fields):
 
 
 @pytest.mark.parametrize("bad", [tensor([1 << 40], b"1234"), tensor([2], b"1234"), tensor([-2], b"12345678"),
-                                 tensor([1 << 62, 4], b"1234"), tensor([1 << 50], float_data=[1.0]),
+                                 tensor([1 << 62, 4], b"1234"), tensor([0, 1 << 62], b""),
+                                 tensor([1 << 50], float_data=[1.0]),
                                  tensor([2], kind=99), tensor([2], kind=8, string_data=[b"a", b"b"])])
 @pytest.mark.parametrize("place", ["initializer", "attribute", "function"])
 def test_tensors_have_the_data_of_their_shape(bad, place):
@@ -308,6 +309,18 @@ def test_sparse_tensors(indices, dims):
         values=numpy_helper.from_array(np.float32([5]), "w"), dims=[3, 2],
         indices=numpy_helper.from_array(np.array([[1, 0]]), "i")))
     assert load(good)(torch.zeros(3, 2)).tolist() == [[0, 0], [5, 0], [0, 0]]
+
+
+def test_regions_without_points_are_zeros_and_blocks_have_a_size():
+    regions = {"r": np.ones((1, 4), "f4"), "i": np.array([0])}
+    for sizes in ({}, {"output_height": 2}):
+        found = load(model([("RoiAlign", ["x", "r", "i"], ["y"], sizes)], [value("x", shape=(1, 1, 4, 4))],
+                           tensors=regions))(torch.ones(1, 1, 4, 4))
+        assert found.shape == (1, 1, sizes.get("output_height", 1), 1) and not found.any()
+    for operator in ("DepthToSpace", "SpaceToDepth"):
+        blocks = load(model([(operator, ["x"], ["y"], {"blocksize": 0})], [value("x", shape=(1, 4, 2, 2))]))
+        with pytest.raises(ValueError, match="blocksize must be 1 or more, not 0"):
+            blocks(torch.ones(1, 4, 2, 2))
 
 
 def test_programs_that_cannot_be():

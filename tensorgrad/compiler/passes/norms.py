@@ -93,7 +93,9 @@ MAPS: dict[str, Any] = {
 def normalization(node: Node, state: set[Node]) -> Affine | None:
     """(x - μ) / √(σ² + ε) · w + b: scale = w / √(σ² + ε), shift = b - μ · scale"""
     x, w, b, mean, variance = node.args
-    if not all(each is None or each in state and same_kind(x, each) for each in (w, b, mean, variance)):
+    channels = tuple(x.meta["shape"][1:2])
+    if not all(each is None or each in state and same_kind(x, each) and each.meta["shape"] == channels
+               for each in (w, b, mean, variance)):
         return None
     deviation = added(node, "sqrt", added(node, "add", variance, node.kwargs["eps"]))
     scale = added(node, "divide", 1.0 if w is None else w, deviation)

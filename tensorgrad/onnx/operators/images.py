@@ -176,6 +176,9 @@ def roi_align(x: Any, rois: Any, images: Any, *, coordinate_transformation_mode:
         x1, y1, x2, y2 = box
         w, h = (x2 - x1, y2 - y1) if half else (max(x2 - x1, 1.0), max(y2 - y1, 1.0))
         nx, ny = (sampling_ratio or int(-(-w // output_width)), sampling_ratio or int(-(-h // output_height)))
+        if nx < 1 or ny < 1:                    # a region without points
+            found.append(x.new_zeros(x.shape[1], output_height, output_width))
+            continue
         columns = _line(x1, w / output_width, output_width, nx, x.shape[3], x.dtype)
         rows = _line(y1, h / output_height, output_height, ny, x.shape[2], x.dtype)
         if mode == "avg":

@@ -161,16 +161,23 @@ def _mirrored(n: int, before: int, after: int, mode: str) -> Any:
 @operator("DepthToSpace")
 def depth_to_space(x: Any, *, blocksize: int, mode: str = "DCR") -> Any:
     n, c, h, w = x.shape
-    b = blocksize
+    b = in_blocks(blocksize)
     if mode == "CRD":
         return F.pixel_shuffle(x, b)
     return x.reshape(n, b, b, c // b ** 2, h, w).permute(0, 3, 4, 1, 5, 2).reshape(n, c // b ** 2, h * b, w * b)
 
 
+def in_blocks(size: int) -> int:
+    """Return the size of a block. ValueError if it is no size."""
+    if size < 1:
+        raise ValueError(f"blocksize must be 1 or more, not {size}")
+    return size
+
+
 @operator("SpaceToDepth")
 def space_to_depth(x: Any, *, blocksize: int) -> Any:
     n, c, h, w = x.shape
-    b = blocksize
+    b = in_blocks(blocksize)
     return x.reshape(n, c, h // b, b, w // b, b).permute(0, 3, 5, 1, 2, 4).reshape(n, c * b ** 2, h // b, w // b)
 
 

@@ -31,6 +31,8 @@ DTYPES: dict[int, tuple[Any, str]] = {
 # data_type → (bits, signed): several numbers in a byte, the first in the lowest bits; they are read as int8 and uint8
 PACKED = {21: (4, False), 22: (4, True), 25: (2, False), 26: (2, True)}
 
+LARGEST = 1 << 59       # numbers of an array, and of one with axes of length 0 if these had length 1
+
 
 class Files:
     """The files that hold a model's bytes."""
@@ -44,6 +46,8 @@ class Files:
         shape = tuple(tensor.dims)
         if any(n < 0 for n in shape):
             raise self.bad(tensor, f"has the shape {shape}")
+        if prod(filter(None, shape)) > LARGEST:
+            raise self.bad(tensor, f"has the shape {shape}, which is too large")
         count, kind = prod(shape), tensor.data_type
         if kind not in DTYPES and kind not in PACKED:
             raise self.bad(tensor, f"has the data type {kind}, which is not supported")
