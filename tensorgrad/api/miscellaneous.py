@@ -188,6 +188,15 @@ def _cuda_array_interface(self: Tensor) -> Any:
 Tensor._cdata = property(lambda self: id(self))  # type: ignore[attr-defined]
 Tensor.volatile = property(_volatile, _set_volatile)  # type: ignore[attr-defined]
 Tensor.__cuda_array_interface__ = property(_cuda_array_interface)  # type: ignore[attr-defined]
+
+
+def _names(self: Tensor) -> list[str]:
+    """The names of attributes, without those that only tensors on a GPU have."""
+    names = set(object.__dir__(self))
+    return sorted(names if self.device.type == "cuda" else names - {"__cuda_array_interface__"})
+
+
+Tensor.__dir__ = _names  # type: ignore[method-assign]
 Tensor.const_data_ptr = Tensor.data_ptr  # type: ignore[attr-defined]
 Tensor.__long__, Tensor.__nonzero__ = Tensor.__int__, Tensor.__bool__  # type: ignore[attr-defined]
 

@@ -241,6 +241,8 @@ def _rederived(tensor: Any) -> Any:
         if node is not None and view.array.dtype.kind in "fcV":
             record(plans_of(origin.op).of(1, origin.args), origin.args, (node, *[None] * (len(origin.args) - 1)),
                    origin.params, view)
+            if view.array.dtype is origin.parent.array.dtype:
+                view._node.title = "AsStridedBackward0"     # PyTorch's step from the base to the view
             if before is not None:
                 Hooks.hand_on(before, view._node)
             if mode.tangents.see is not None:

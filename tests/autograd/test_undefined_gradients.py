@@ -120,6 +120,18 @@ def a_backward_that_can_be_run_once_makes_one_step(torch):
 
 
 @program
+def names_of_views_whose_base_was_written_to(torch):
+    y = torch.ones(2, 2, requires_grad=True) * 1
+    turned = y.t()
+    row, parts = turned[0], torch.view_as_real(torch.ones(2, dtype=torch.complex64, requires_grad=True) * 1)
+    part, found = parts[0], [row.grad_fn.name()]
+    for write in (turned.add_, row.mul_, parts.mul_, part.add_):
+        write(1)
+        found.append([t.grad_fn.name() for t in (y, turned, row, parts, part)])
+    return found, "__cuda_array_interface__" in dir(y)
+
+
+@program
 def backward_inside_transforms(torch):
     x = leaf(torch, 1., 2.)
     run = [lambda: torch.vmap(lambda y: x.sum().backward() or y)(torch.ones(3)),
