@@ -126,7 +126,7 @@ mode = Mode()
 def timed(name: str) -> AbstractContextManager[Any]:
     """Return a block that is an entry of this name if a profile is running."""
     timing = mode.watching.timing
-    return nullcontext() if timing is None else timing(name)  # type: ignore[no-any-return]
+    return nullcontext() if timing is None else timing(name)
 
 
 class Switch:
