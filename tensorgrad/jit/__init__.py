@@ -312,6 +312,9 @@ def wait(future: Future) -> Any:
     return future.wait()
 
 
+_fork, _wait = fork, wait       # the names of earlier versions of PyTorch
+
+
 @contextmanager
 def optimized_execution(should_optimize: bool) -> Iterator[None]:
     """A `with` block; nothing is optimized."""
