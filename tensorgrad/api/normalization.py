@@ -69,6 +69,10 @@ def batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, runnin
         _check_count(t, channels, name)
     _check_count(weight, channels, "weight")
     _check_count(bias, channels, "bias")
+    for t in (running_mean, running_var):
+        if t is not None and t.array.ndim != 1:
+            raise RuntimeError(f"TensorAccessor expected 1 dims but tensor has {t.array.ndim}")
+    weight, bias = (p if p is None or p.array.ndim == 1 else p.reshape(-1) for p in (weight, bias))
     _check_statistics(running_mean, running_var)
     if input.array.dtype.kind in "fV":
         _check_dtypes(input, weight, bias, running_mean, running_var)

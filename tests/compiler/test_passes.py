@@ -41,12 +41,16 @@ def seeded():
     torch.manual_seed(3)
 
 
-def test_statistics_of_another_shape_are_not_folded():
-    layer, x = nn.Conv2d(3, 20, 3), torch.randn(1, 3, 6, 6)
-    mean, variance = torch.randn(1, 20), torch.rand(1, 20) + 0.5
-    compiled = torch.compile(lambda x: F.batch_norm(layer(x), mean, variance))
+def test_norms_take_weights_of_any_shape_and_statistics_of_one_axis():
+    layer, x, scale = nn.Conv2d(3, 20, 3), torch.randn(1, 3, 6, 6), torch.randn(1, 20, 1)
+    mean, variance = torch.randn(20), torch.rand(20) + 0.5
+    compiled = torch.compile(lambda x, mean=mean: F.batch_norm(layer(x), mean, variance, scale))
     with torch.no_grad():
-        torch.testing.assert_close(compiled(x), F.batch_norm(layer(x), mean, variance))
+        want = F.batch_norm(layer(x), mean, variance) * scale[..., None]
+        torch.testing.assert_close(compiled(x), want)
+        for norm in (compiled, lambda x, mean: F.batch_norm(layer(x), mean, variance)):
+            with pytest.raises(RuntimeError, match="TensorAccessor expected 1 dims but tensor has 2"):
+                norm(x, mean[None])
 
 
 # ── kernels at the border ─────────────────────────────────────────────────────────────────────────────────────────────
