@@ -25,6 +25,8 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], o
     """
     if isinstance(pred, Tensor) and pred.numel() != 1:
         raise RuntimeError(f"Expected pred to be bool or single-element tensor, but got {pred}.")
+    if not isinstance(pred, (bool, int, float, Tensor)):
+        raise RuntimeError(f"Expected pred to be bool or tensor, but got {pred}.")
     if isinstance(pred, Tensor) and records(pred):
         return recorded_cond(pred, true_fn, false_fn, operands)
     return true_fn(*operands) if pred else false_fn(*operands)

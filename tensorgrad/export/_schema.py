@@ -86,7 +86,8 @@ ARGUMENTS = {operator: names.split() for names, operators in {
     "self threshold value": "threshold.default", "self k dim largest sorted": "topk.default",
     "size": "ones.default rand.default randn.default zeros.default", "size fill_value": "full.default",
     "end": "arange.default", "start end": "arange.start", "start end step": "arange.start_step",
-    "n": "eye.default randperm.default", "n m": "eye.m", "low high size": "randint.low", "self src": "copy_.default",
+    "s": "scalar_tensor.default", "n": "eye.default randperm.default", "n m": "eye.m", "low high size": "randint.low",
+    "self src": "copy_.default",
     "input p train": "dropout.default",
     "self dim0 dim1": "transpose.int", "self dimension size step": "unfold.default",
 }.items() for operator in operators.split()}

@@ -207,8 +207,15 @@ def alike(first: Graph, other: Graph, numbers: bool = True) -> None:
                 for one, two in zip(*told, strict=True)):
             raise Varying(f"{a.meta.get('source')}: {a.target} depends on the value of a size that dynamic_shapes lets "
                           f"vary")
+        if "constant" in a.meta and not alike_tensors(a.meta["constant"], b.meta.get("constant")):
+            raise Varying("a constant of the program depends on a size that dynamic_shapes lets vary")
         if "graph" in a.meta:                   # a branch
             alike(a.meta["graph"], b.meta["graph"], False)
+
+
+def alike_tensors(a: Any, b: Any) -> bool:
+    """Return True for tensors of equal shapes, dtypes and values."""
+    return b is not None and a.shape == b.shape and a.dtype == b.dtype and bool(((a == b) | (a != a)).all())
 
 
 def fits(a: Any, b: Any, numbers: bool) -> bool:

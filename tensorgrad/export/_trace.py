@@ -9,6 +9,7 @@ from .._ops import ops
 from ..api import empty_like
 from ..compiler.state import state
 from ..core.tape import TensorBase
+from ..dtype import FROM_NUMPY
 from ..fx import table
 from ..graph.graph import Graph
 from ..graph.inputs import word_of
@@ -61,7 +62,7 @@ def export(mod: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
     names, values = argument_names(mod, args, kwargs)
     if isinstance(dynamic_shapes, (ShapesCollection, AdditionalInputs)):
         dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)
-    axes = dynamic_axes(dynamic_shapes, names, values)
+    axes = dynamic_axes(dynamic_shapes, *of_parameters(mod, args, names, values))
     made: list[Exporter] = []
 
     def lowered_at(sizes: dict[tuple[int, int], int], scalars: Scalars | None = None, reading: Any = None) -> Lowered:
@@ -74,7 +75,7 @@ def export(mod: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
 
     def build(sizes: dict[tuple[int, int], int], scalars: list[int]) -> Graph:
         lowered = lowered_at(sizes, Scalars(scalars) if scalars else None)
-        made.append(Exporter(mod, lowered, args, kwargs))
+        made.append(Exporter(mod, lowered, args, kwargs, varying=bool(axes or scalars)))
         return made[-1].graph
     tensors = [leaf for leaf in tree_flatten(values)[0] if isinstance(leaf, TensorBase)]
     try:
@@ -105,6 +106,18 @@ def argument_of(leaf: Any) -> Any:
     return (SymIntArgument if isinstance(leaf.meta.get("val"), int) else TensorArgument)(leaf.name)
 
 
+def of_parameters(mod: Module, args: Any, names: list[str], values: list[Any]) -> tuple[list[str], list[Any]]:
+    """Return names and values with those of `*args` as one tuple."""
+    kinds = list(inspect.signature(mod.forward).parameters.values())
+    plain = sum(each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD) for each in kinds)
+    variadic = next((each.name for each in kinds if each.kind is each.VAR_POSITIONAL), None)
+    count = len(args)
+    if variadic is None or count <= plain:
+        return names, values
+    return ([*names[:plain], variadic, *names[count:]],
+            [*values[:plain], tuple(values[plain:count]), *values[count:]])
+
+
 def mutable(spec: TreeSpec) -> TreeSpec:
     """Return the spec of a tree of a graph's immutable lists and dictionaries for plain ones."""
     if spec.is_leaf():
@@ -119,8 +132,8 @@ KEPT = ops.aten.copy_.default, ops.aten.item.default        # without users
 class Exporter:
     """Makes the graph of an exported program of a lowered module."""
 
-    def __init__(self, mod: Module, lowered: Lowered, args: Any, kwargs: Any) -> None:
-        self.mod, self.lowered, self.args, self.kwargs = mod, lowered, args, kwargs
+    def __init__(self, mod: Module, lowered: Lowered, args: Any, kwargs: Any, varying: bool = False) -> None:
+        self.mod, self.lowered, self.args, self.kwargs, self.varying = mod, lowered, args, kwargs, varying
         self.graph, self.copies = Graph(), dict[Node, Node]()
         self.inputs: list[InputSpec] = []
         self.constants: dict[str, Any] = {}
@@ -134,13 +147,26 @@ class Exporter:
         self.take_state()
         self.leaves, self.in_spec = tree_flatten((args, kwargs))
         self.take_inputs(self.leaves)
+        for node in self.numbers:
+            self.copies[node] = new = self.graph.call_function(
+                ops.aten.scalar_tensor.default, (node.meta["value"].item(),), {"dtype": FROM_NUMPY[node.meta["dtype"]]})
+            new.meta["val"] = table.shaped(node)
         result, buffers, inputs = table.copied(self.lowered, self.copies, self.graph, self.modules)
+        self.delay()
         self.write(buffers, inputs)
         flat, self.out_spec = tree_flatten(result)
         self.graph.output(tuple(flat))
         for node in reversed(list(self.graph.nodes)):
             if node.op == "call_function" and not node.users and node.target not in KEPT:
                 self.graph.erase_node(node)
+
+    def delay(self) -> None:
+        """Put each number before the step that needs it: it may depend on one that the program reads."""
+        left = {self.copies[node] for node in self.numbers}
+        for node in list(self.graph.nodes):
+            for number in left.intersection(node.all_input_nodes):
+                node.prepend(number)
+                left.remove(number)
 
     def write(self, buffers: dict[str, Any], inputs: dict[int, Any]) -> None:
         """Write the last values of buffers and inputs that the program writes to."""
@@ -180,12 +206,17 @@ class Exporter:
                 self.constants[name] = buffer
             self.take(f"b_{name}", InputSpec(InputKind.BUFFER, None, name, kept), nodes.pop(name, None), buffer)
         count = 0
+        self.numbers = [node for node in nodes.values() if self.varying and not node.meta.get("state")
+                        and not node.meta["shape"] and node.meta["dtype"].kind in "if"]
         for node in nodes.values():
+            if node in self.numbers:            # which may depend on sizes
+                continue
             name = node.target
             if not node.meta.get("state"):
                 name, count = f"lifted_tensor_{count}", count + 1
             self.constants[name] = self.lowered.tensors[node.target].detach()
             self.take(f"c_{name}", InputSpec(InputKind.CONSTANT_TENSOR, None, name), node)
+            self.names[self.inputs[-1].arg.name].meta["constant"] = self.constants[name]
 
     def take_inputs(self, leaves: list[Any]) -> None:
         """Make inputs of the program's arguments."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from .. import serialization
 from .._aten import OpOverload
+from .._ops import ops
 from ..api import Tensor
 from ..device import device
 from ..dtype import dtype, memory_format
@@ -138,6 +139,8 @@ class Writer:
         """Return the text of a number that is computed from sizes."""
         if not isinstance(value, Node):
             return str(value)
+        if value.target is ops.aten.item.default:
+            raise NotImplementedError("torch.export.save: programs that read numbers from tensors are not written")
         if value.target not in TEXTS:
             return self._size(*value.args)
         return TEXTS[value.target].format(*map(self._text, value.args))

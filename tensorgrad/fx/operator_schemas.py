@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..graph.names import in_c
 from ..graph.schemas import (
     ArgsKwargsPair,
     create_type_hint,
@@ -26,8 +27,11 @@ def get_signature_for_torch_op(op: Callable[..., Any], return_schemas: bool = Fa
 
 
 def check_for_mutable_operation(target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Raise RuntimeError for a function that writes to its first argument: PyTorch's end with an underscore."""
+    """Raise RuntimeError for a function of PyTorch's C library that writes to an argument: its name ends with an
+    underscore, or it is given `out`."""
     name = getattr(target, "__name__", "")
-    if name.endswith("_") and not name.endswith("__") and target.__module__ != "_operator":
-        raise RuntimeError(f"Tried to trace mutable operation aten::{name}. FX only supports functional code, so "
-                           f"operations that mutate operands in-place (e.g. via `out` arguments) are not supported")
+    written = name.endswith("_") and not name.endswith("__") and target.__module__ != "_operator"
+    if written or kwargs.get("out") is not None and in_c(target):
+        raise RuntimeError(f"Tried to trace mutable operation aten::{name}{'' if written else '.out'}. FX only "
+                           f"supports functional code, so operations that mutate operands in-place (e.g. via `out` "
+                           f"arguments) are not supported")

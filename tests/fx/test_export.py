@@ -202,6 +202,16 @@ def test_formulas_of_sizes():
     assert module.place.grad is not None
 
 
+def test_shapes_of_variadic_arguments():
+    class Total(tg.nn.Module):
+        def forward(self, *parts, **more):
+            return sum(part.sum() for part in parts) * more["scale"]
+    n = {0: Dim.DYNAMIC}
+    module = export(Total(), (tg.ones(3), tg.ones(4)), {"scale": tg.tensor(2.)},
+                    dynamic_shapes={"parts": (n, n), "scale": None}).module()
+    assert module(tg.ones(5), tg.ones(7), scale=tg.tensor(3.)) == 36
+
+
 def test_ranges_of_hints():
     """AUTO axes are narrowed, tied to each other, or static, as the program needs."""
     class Hints(tg.nn.Module):
@@ -287,12 +297,12 @@ def test_numbers_of_the_inputs():
                 x = x.clone()
             count = n.max().item()
             tg._check(0 <= count <= x.shape[0])
-            return x[:count], tg.zeros(count * 2), x
+            return x[:count], tg.zeros(count * 2) + (n + count).sum(), x
     x = tg.arange(5.)
     module = export(Head(), (x, tg.tensor([1, 3]))).module()
     for n in (0, 2, 5):
-        first, zeros, same = module(x, tg.tensor([0, n]))
-        assert first.tolist() == x[:n].tolist() and zeros.shape == (2 * n,) and same is not x
+        first, sums, same = module(x, tg.tensor([0, n]))
+        assert first.tolist() == x[:n].tolist() and sums.tolist() == [3 * n] * 2 * n and same is not x
     for n in (-1, 6):
         with pytest.raises(RuntimeError, match="Runtime assertion failed for expression u0"):
             module(x, tg.tensor([-9, n]))
@@ -302,6 +312,24 @@ def test_numbers_of_the_inputs():
             return x + 1 if n.item() > 3 else x - 1
     with pytest.raises(tg.fx.experimental.symbolic_shapes.GuardOnDataDependentSymNode, match="a condition on a number"):
         export(Choice(), (x, tg.tensor(5)))
+    with pytest.raises(NotImplementedError, match="torch.export.save"):
+        tg.export.save(export(Head(), (x, tg.tensor([1, 3]))), io.BytesIO())
+
+
+def test_constants_of_sizes():
+    """Constants that depend on sizes are formulas if they are numbers, and else refused."""
+    class Resized(tg.nn.Module):
+        def forward(self, x):
+            return tg.nn.functional.interpolate(x, scale_factor=2)
+    axes = ({2: Dim("h", max=40), 3: Dim("w", max=40)},)
+    x = tg.arange(35.).reshape(1, 1, 5, 7)
+    assert tg.equal(export(Resized(), (tg.ones(1, 1, 4, 6),), dynamic_shapes=axes).module()(x), Resized()(x))
+
+    class Counted(tg.nn.Module):
+        def forward(self, x):
+            return x + tg.tensor(list(range(x.shape[0])))
+    with pytest.raises(RuntimeError, match="a constant of the program depends on a size"):
+        export(Counted(), (tg.ones(3),), dynamic_shapes=({0: Dim("n")},))
 
 
 def test_decompositions():
