@@ -82,9 +82,8 @@ _ELSEWHERE = {name: module for module, names in {
     "api.storage_objects": "BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage "
                 "ComplexFloatStorage DoubleStorage FloatStorage HalfStorage IntStorage LongStorage ShortStorage "
                  "Storage TypedStorage UntypedStorage _storage_classes",
-    "nested.functions": "_nested_from_padded _nested_from_padded_and_nested_example _nested_tensor_from_mask "
-                        "_nested_tensor_from_mask_left_aligned _nested_tensor_from_tensor_list "
-                        "_nested_view_from_buffer",
+    "nested": "_nested_from_padded _nested_from_padded_and_nested_example _nested_tensor_from_mask "
+              "_nested_tensor_from_mask_left_aligned _nested_tensor_from_tensor_list _nested_view_from_buffer",
     "nn.attention": "_fused_sdp_choice",
     "nn._functions.native_attention": "_native_multi_head_attention _transform_bias_rescale_qkv "
                                       "_transformer_encoder_layer_fwd",

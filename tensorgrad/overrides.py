@@ -75,13 +75,15 @@ class TorchFunctionMode:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        torch_function.arm()
+        if cls.__module__ != __name__:      # the class below arms when it is entered
+            torch_function.arm()
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         raise NotImplementedError(f"{type(self).__name__} does not say what it does with calls: define "
                                   f"__torch_function__")
 
     def __enter__(self) -> TorchFunctionMode:
+        torch_function.arm()
         _push_mode(self)
         return self
 

@@ -242,6 +242,8 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
         if g is not None and not isinstance(g, TensorBase):
             g = owning(g, backend, node in owned, in_order=True)
             owned.discard(node)         # an input given twice gets its gradient in two arrays
+        if g is not None and (shaped := getattr(targets[i], "_of_gradient", None)) is not None:
+            g = shaped(g)
         gradients.append(g)
     return tuple(gradients)
 

@@ -24,6 +24,7 @@ class TensorBase:
     _node: Any      # the tape node; may be out of date in a view: read it with `node_of`
     _grad: Any
     origin: Any     # of a view, see Origin
+    _of_gradient: Any = None        # of a class whose gradients are more than arrays: the method that makes one of them
     __torch_dispatch__ = staticmethod(disabled_dispatch)
 
 

@@ -21,3 +21,17 @@ def __getattr__(name: str) -> _Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from . import functions
     return getattr(functions, name)
+
+
+def _later(name: str) -> _Any:
+    """A function of `functions` under a private name of the root, which loads the classes when it is called."""
+    def call(*args: _Any, **kwargs: _Any) -> _Any:
+        from . import functions
+        return getattr(functions, name)(*args, **kwargs)
+    call.__name__ = call.__qualname__ = name
+    return call
+
+
+globals().update({_name: _later(_name) for _name in (
+    "_nested_from_padded", "_nested_from_padded_and_nested_example", "_nested_tensor_from_mask",
+    "_nested_tensor_from_mask_left_aligned", "_nested_tensor_from_tensor_list", "_nested_view_from_buffer")})

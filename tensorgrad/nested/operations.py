@@ -30,8 +30,8 @@ cpu cuda type type_as zeros_like ones_like empty_like full_like rand_like randn_
 normal uniform data grad apply _to_copy threshold_backward""".split()
 # of the values as a whole, or of the tape
 PLAIN = """element_size is_floating_point is_complex is_signed is_inference storage_offset get_device backward
-register_hook retain_grad requires_grad_ detach_ data_ptr _is_view is_conj is_neg __hash__ __dir__ __contains__ item
-__bool__ __float__ __int__ register_post_accumulate_grad_hook""".split()
+register_hook retain_grad requires_grad_ detach_ data_ptr _is_view is_pinned is_conj is_neg __hash__ __dir__
+__contains__ item __bool__ __float__ __int__ register_post_accumulate_grad_hook""".split()
 OPERATORS = dict(pair.split(":") for pair in (
     "__and__:bitwise_and __rand__:bitwise_and __or__:bitwise_or __ror__:bitwise_or __xor__:bitwise_xor "
     "__rxor__:bitwise_xor __invert__:bitwise_not __eq__:eq __floordiv__:floor_divide __pow__:pow __rpow__:pow "

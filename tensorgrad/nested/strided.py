@@ -140,6 +140,12 @@ class StridedNested(tg.Tensor):
                  self._nested_tensor_strides(), self._nested_tensor_storage_offsets())
         return _rebuild_nested_tensor, state
 
+    def _of_gradient(self, flat: Any) -> Any:
+        return alike(self, flat)
+
+    def __format__(self, spec: str) -> str:
+        return format(repr(self), spec)
+
     def __copy__(self) -> Any:
         return alike(self, buffer(self).detach()).requires_grad_(self.requires_grad)
 

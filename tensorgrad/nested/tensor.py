@@ -160,6 +160,12 @@ class NestedTensor(tg.Tensor):
         ragged = self._ragged
         return _rebuilt, (plain(self).detach(), ragged.offsets, ragged.lengths, self._ragged_idx, self.requires_grad)
 
+    def _of_gradient(self, values: Any) -> Any:
+        return nested(values, self._ragged, self._ragged_idx)
+
+    def __format__(self, spec: str) -> str:
+        return format(repr(self), spec)
+
     def __copy__(self) -> Any:
         return like(self, plain(self).detach()).requires_grad_(self.requires_grad)
 

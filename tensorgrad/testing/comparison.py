@@ -144,6 +144,8 @@ def _of_tensors(actual: Any, expected: Any, rules: _Rules) -> str | None:
     if (wrong := _attributes(actual, expected, rules)) is not None:
         name, one, other = wrong
         return f"The values for attribute '{name}' do not match: {one} != {other}."
+    if actual.is_nested and actual.layout is tg.jagged:
+        actual, expected = actual.values(), expected.values()
     if actual.layout is not tg.strided or expected.layout is not tg.strided:
         return _of_sparse(actual, expected, rules)
     rtol, atol = rules.tolerances(actual.dtype.name, expected.dtype.name)

@@ -50,7 +50,7 @@ def beside(text):
                     line = error[1].split("\n")[0].split(". This could")[0]
                     found.append([error[0], line])
             return found
-    same(program)
+    same(program, rtol=1e-5, atol=1e-6)
 
 
 PARTS = """
@@ -110,6 +110,28 @@ grad(lambda x: x.masked_fill(x > 2, 0.)) ; grad(lambda x: x.transpose(1, 2).unbi
                          ids="parts elements layers moves gradients".split())
 def test_expressions(text):
     beside(" ".join(text.split()))
+
+
+def test_modules_and_gradients():
+    """Attention and encoder layers treat components as they do one by one; gradients of nested tensors are nested."""
+    torch = tensorgrad
+    torch.manual_seed(0)
+    parts, layer = [torch.randn(n, 4) for n in (2, 5)], torch.nn.TransformerEncoderLayer(4, 2, 8, 0., batch_first=True)
+    x = torch.nested.nested_tensor(parts)
+    with pytest.raises(AssertionError, match="outside of its fast path.*training is enabled"):
+        layer(x)
+    layer.eval()
+    with torch.no_grad():
+        for module in (layer, lambda t: layer.self_attn(t, t, t, need_weights=False)[0]):
+            for part, out in zip(parts, module(x).unbind(), strict=True):
+                torch.testing.assert_close(out, module(part.unsqueeze(0)).squeeze(0), atol=1e-5, rtol=1e-5)
+    for layout in (torch.strided, torch.jagged):
+        x = torch.nested.nested_tensor(parts, layout=layout, requires_grad=True)
+        (found,) = torch.autograd.grad((x * x).to_padded_tensor(0.).sum(), x)
+        for part, gradient in zip(parts, found.unbind(), strict=True):
+            assert torch.equal(gradient, part * 2)
+        assert f"{x}" == repr(x)
+    torch.testing.assert_close(x, x)
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")

@@ -44,7 +44,8 @@ def obstacle(attention: Any, query: Any, tensors: Any) -> str:
         return "add_zero_attn was enabled"
     if is_autocast_enabled():
         return "autocast is enabled"
-    if overriding(tensors) or not all(isinstance(t, Tensor) for t in tensors if t is not None):
+    others = [t for t in tensors if t is None or not _has_components(t)]
+    if overriding(others) or not all(isinstance(t, Tensor) for t in tensors if t is not None):
         return "some Tensor argument has_torch_function"
     if any(t._storage.hollow for t in tensors if t is not None):
         return "some Tensor argument's device is neither one of cpu, cuda or privateuseone"
@@ -52,6 +53,11 @@ def obstacle(attention: Any, query: Any, tensors: Any) -> str:
         return ("grad is enabled and at least one of query or the input/output projection weights or biases "
                 "requires_grad")
     return ""
+
+
+def _has_components(x: Any) -> bool:
+    """Return True for a nested tensor of the layout strided, the kind that these functions take."""
+    return bool(x.is_nested and x.layout is tg.strided)
 
 
 def _native_multi_head_attention(query: Tensor, key: Tensor, value: Tensor, embed_dim: int, num_head: int,
@@ -102,14 +108,25 @@ def _of_nested(inputs: tuple[Any, Any, Any], mask: Any, *args: Any, **options: A
     """Attend inside of each sequence of a nested tensor: pad, forbid attention to the padding, and cut it off."""
     if mask is not None:
         raise RuntimeError("NestedTensor with mask is not supported yet")
-    nested = import_module(f"{PACKAGE}.nested")
-    padded = {id(t): t.to_padded_tensor(0.0) for t in inputs}
-    query, key, value = (padded[id(t)] for t in inputs)
-    lengths, keys = ([len(row) for row in t.unbind()] for t in inputs[:2])
-    beyond = tg.arange(key.shape[1]) >= tg.tensor(keys).unsqueeze(1)
+    padded = {id(t): _padded(t) for t in inputs}
+    query, key, value = (padded[id(t)][0] for t in inputs)
+    lengths, beyond = padded[id(inputs[0])][1], padded[id(inputs[1])][2]
     attend: Any = _native_multi_head_attention
-    out, weights = attend(query, key, value, *args, beyond.to(query.device), mask_type=1, **options)
-    return nested.as_nested_tensor([row[:n] for row, n in zip(out, lengths, strict=True)]), weights
+    out, weights = attend(query, key, value, *args, beyond, mask_type=1, **options)
+    return _cut(out, lengths), weights
+
+
+def _padded(x: Any) -> tuple[Any, list[int], Any]:
+    """A nested tensor as a padded batch, the lengths of its components, and where the padding is."""
+    batch, lengths = x.to_padded_tensor(0.0), [len(row) for row in x.unbind()]
+    beyond = tg.arange(batch.shape[1]) >= tg.tensor(lengths).unsqueeze(1)
+    return batch, lengths, beyond.to(batch.device)
+
+
+def _cut(batch: Any, lengths: list[int]) -> Any:
+    """A padded batch as a nested tensor."""
+    rows = [row[:n] for row, n in zip(batch, lengths, strict=True)]
+    return import_module(f"{PACKAGE}.nested").as_nested_tensor(rows)
 
 
 def _check(query: Any, key: Any, value: Any, embed_dim: int, heads: int, weight: Any, bias: Any) -> None:
@@ -180,6 +197,16 @@ def _transformer_encoder_layer_fwd(src: Tensor, embed_dim: int, num_heads: int, 
                                    ffn_bias_2: Tensor, mask: Tensor | None = None,
                                    mask_type: int | None = None) -> Tensor:
     """An encoder layer, from its weights: attention and the hidden layer, each in a residual block with a norm."""
+    if src.is_nested:
+        if mask is not None:
+            raise RuntimeError("NestedTensor with mask is not supported yet")
+        padded, lengths, beyond = _padded(src)
+        layer: Any = _transformer_encoder_layer_fwd
+        out = layer(padded, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, use_gelu, norm_first,
+                    eps, norm_weight_1, norm_bias_1, norm_weight_2, norm_bias_2, ffn_weight_1, ffn_bias_1,
+                    ffn_weight_2, ffn_bias_2, beyond, 1)
+        return _cut(out, lengths)
+
     def attended(x: Any) -> Any:
         return _native_multi_head_attention(x, x, x, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias,
                                             mask, False, True, mask_type)[0]

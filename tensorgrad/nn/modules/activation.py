@@ -698,6 +698,11 @@ class MultiheadAttention(Module):
                 is_causal: bool = False) -> tuple[Tensor, Tensor | None]:
         if not self.training and query is key is value and not self._obstacle(query, attn_mask, key_padding_mask):
             return self._inferred(query, attn_mask, key_padding_mask, need_weights, average_attn_weights)
+        if any(x.is_nested for x in (query, key, value)):
+            why = ("training is enabled" if self.training else self._obstacle(query, attn_mask, key_padding_mask) or
+                   "non-self attention was used (query, key, and value are not the same Tensor)")
+            raise AssertionError("MultiheadAttention does not support NestedTensor outside of its fast path. The fast "
+                                 f"path was not hit because {why}")
         batch_first = self.batch_first and query.dim() == 3
         if batch_first:  # one tensor for what is one: the function then projects query, key and value at once
             turned = {id(x): x.transpose(0, 1) for x in (query, key, value)}
