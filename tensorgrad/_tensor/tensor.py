@@ -612,7 +612,8 @@ def _check_gradient(tensor: Any, value: Any) -> None:
 def _check_memory(tensor: Any, values: bool = False) -> None:
     if values and tensor._storage.dense is not None:
         tensor._host()
-    if type(tensor._storage).rank or tensor._storage.dense is not None:
+    moving = values and any(level.wraps and level[node_of(tensor)] is not None for level in mode.tangents.levels)
+    if moving or type(tensor._storage).rank or tensor._storage.dense is not None:
         raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
 
 

@@ -62,6 +62,7 @@ METHODS = {f"__{sign}__": name for sign, name in (
 METHODS.update(nelement="numel", ndimension="dim")
 BINARY = frozenset(f"__{r}{sign}__" for sign in "add sub mul truediv floordiv mod pow matmul and or xor lshift "
                                                 "rshift".split() for r in ("", "r", "i"))
+OPERATORS = BINARY | {f"__{sign}__" for sign in "eq ne lt le gt ge".split()}
 
 
 class DisableTorchFunctionSubclass:
@@ -356,7 +357,12 @@ class AskingMethod:
         if found is None:
             return self.__wrapped__(*args, **kwargs)
         function = getattr(self._owner, METHODS.get(name, name))
-        return ask(function, found, args, kwargs) if name in BINARY else asked(function, found, args, kwargs)
+        if name not in OPERATORS:
+            return asked(function, found, args, kwargs)
+        try:
+            return (ask if name in BINARY else asked)(function, found, args, kwargs)
+        except TypeError:       # the other operand may know how
+            return NotImplemented
 
     def __eq__(self, other: Any) -> bool:
         if type(other) is AskingMethod and self.__name__ != other.__name__:

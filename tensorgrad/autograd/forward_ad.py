@@ -43,6 +43,8 @@ def exit_dual_level(*, level: int | None = None) -> None:
 class DualLevel(Level):
     """The level of dual tensors that a program handles itself."""
 
+    wraps = False
+
 
 def current_level(number: int | None = None, function: str = "") -> Any:
     """The level, which has the number 0, or None."""

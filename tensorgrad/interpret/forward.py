@@ -264,6 +264,8 @@ class Dual(Step):
 class Level:
     """The tangents of one derivative, by tape node; a step with several results has a list of them."""
 
+    wraps = True        # its tensors have no values for NumPy, whose results would lose their tangents
+
     def __init__(self) -> None:
         self.tangents: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
         # tensors that lead to a Dual: they forget it when the level ends

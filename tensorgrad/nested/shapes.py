@@ -193,12 +193,10 @@ def cat(func: Any, name: str, args: Any, kwargs: Any) -> Any:
 @rule("is_same_size")
 def is_same_size(func: Any, name: str, args: Any, kwargs: Any) -> Any:
     a, b = args
-    if is_nested(a) is not is_nested(b):
-        said = ["nested" if is_nested(t) else "not nested" for t in args]
-        raise RuntimeError(f"Expected both self and other to be nested tensors. Self is {said[0]}. While Other is "
-                           f"{said[1]}.")
-    if a._layout is tg.strided:
-        return [t.shape for t in a.unbind()] == [t.shape for t in b.unbind()]
+    for word, t in (("self", a), ("other", b)):
+        if not is_nested(t):
+            raise ValueError("NestedTensor is_same_size_default(self: jt_all, other: jt_all): expected "
+                             f"{word} to be a jagged layout NestedTensor")
     return tuple(outer_shape(a)) == tuple(outer_shape(b))
 
 

@@ -493,7 +493,11 @@ def cat(func: Any, name: str, args: Any, kwargs: Any) -> Any:
 @rule("is_same_size")
 def is_same_size(func: Any, name: str, args: Any, kwargs: Any) -> Any:
     a, b = args
-    return is_strided(a) and is_strided(b) and a._sizes.tolist() == b._sizes.tolist()
+    if not (is_strided(a) and is_strided(b)):
+        said = ["nested" if is_strided(t) else "not nested" for t in args]
+        raise RuntimeError(f"Expected both self and other to be nested tensors. Self is {said[0]}. While Other is "
+                           f"{said[1]}.")
+    return bool(a._sizes.tolist() == b._sizes.tolist())
 
 
 @rule("tolist numpy __array__ flatten")

@@ -42,6 +42,30 @@ def test_an_operator_with_an_array_is_numpys(sign):
         assert found == expected, (sign, kind, other)
 
 
+def test_an_array_beside_tensors_of_other_kinds():
+    def program(torch):
+        class Own(torch.Tensor):
+            pass
+        array, seen = np.array([1., 2.]), []
+        for sign in "+ - / * == <".split():
+            for other in (array, "a", None, [1]):
+                x = torch.ones(2).as_subclass(Own)
+                seen += [outcome(x, other, sign), outcome(other, x, sign)]
+        with torch.autocast("cpu"):
+            seen.append(outcome(torch.ones(2), array, "+"))
+        return seen
+    same(program)
+
+
+def test_an_array_loses_no_tangent():
+    func, one = tensorgrad.func, tensorgrad.ones(2)
+    for call in (lambda f: func.jvp(f, (one,), (one,)), lambda f: func.vmap(f)(one[None]),
+                 lambda f: func.jacfwd(f)(one)):
+        with pytest.raises(RuntimeError, match="^Cannot access data pointer of Tensor that doesn't have storage$"):
+            call(lambda x: x * np.ones(2, "float32"))
+        call(lambda x: x * tensorgrad.tensor(np.ones(2)))
+
+
 def test_a_function_of_numpy_wraps_what_it_returns():
     def program(torch):
         x, one = torch.tensor([1., 2.]), torch.tensor(2.)

@@ -53,6 +53,7 @@ PARTS = """
 x.shape ; x.size(0), x.size(2), x.size(-1) ; x.dim(), x.numel(), x.dtype, x.layout, x.is_nested, len(x) ; x.values() ;
 x.offsets() ; x.lengths() ; x.unbind() ; x[0] ; x[-1] ; x[2] ; x[0, 1] ; [t for t in x] ; x.is_contiguous() ; repr(x)
 ; repr(make(requires_grad=True)) ; x.to_padded_tensor(7.) ; torch.nested.to_padded_tensor(x, 0., (2, 4, 3)) ;
+x.is_same_size(torch.ones(2)) ; torch.ones(2).is_same_size(x) ;
 x.unbind(1) ; x.tolist() ; x.item() ; x.shape == (x * 2).shape, x.shape[1] == 3, x.shape[1] > 1, x.shape[1] < 2 ;
 x.size(3)
 """

@@ -58,7 +58,8 @@ n ; c ; c.contiguous() ; c.clone() ; n[0] ; n[1, 2] ; n[0, 1, 1] ; n[2] ; n[-3] 
 n.select(1, 1) ; n.select(2, -1) ; n.select(1, 3) ; c.select(1, 1) ; n.narrow(0, 1, 1) ; n.narrow(1, 0, 1) ;
 n.narrow(0, 0, 3) ; n.size(0) ; n.size(1) ; m.size(-1) ; n.size(3) ; n.size() ; n.stride() ; len(n) ; e.dim() ;
 e.numel() ; q ; n.numel() ; str(n.layout) ; repr(n) ; repr(e) ; repr(N(a, requires_grad=True)) ; n.unbind(1) ;
-n.values() ; n.is_same_size(n * 2) ; n.is_same_size(m) ; n.narrow(0, 0, 1)._base is n ; n.transpose(1, 2)._base is n ;
+n.values() ; n.is_same_size(n * 2) ; n.is_same_size(m) ; n.is_same_size(torch.ones(2)) ;
+torch.ones(2).is_same_size(n) ; n.narrow(0, 0, 1)._base is n ; n.transpose(1, 2)._base is n ;
 n.tolist() ; torch.nested.as_nested_tensor(torch.ones(2, 3)).unbind() ; N(a, a[0]) ; N([[1.], [2., 3.]], [[4., 5.]]) ;
 N(3, 4) ; torch.nested.as_nested_tensor(w)._base is w ; torch.nested.narrow(w, 0, 0, 1) ; torch.nested.narrow(w, 1, 0,
 1)
