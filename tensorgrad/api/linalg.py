@@ -222,6 +222,8 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     if x.array.dtype != y.array.dtype:
         raise RuntimeError(f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type {kind_of(x)} "
                            f"and y of type {kind_of(y)} instead")
+    if x.array.dtype.kind in "biu":
+        raise RuntimeError(f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {kind_of(x)}")
     return _matrix.vdot(x, y) if x.array.ndim == y.array.ndim == 1 else _matrix.vecdot(x, y, dim=dim)
 
 

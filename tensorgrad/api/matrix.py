@@ -285,9 +285,6 @@ def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
     >>> torch.linalg.vecdot(torch.tensor([[1., 2.], [3., 4.]]), torch.tensor([1., 1.]))
     tensor([3., 7.])
     """
-    if x.array.dtype.kind in "biu":
-        raise RuntimeError("linalg.vecdot: Expected a floating point or complex tensor as input. Got "
-                           f"{SCALAR_TYPES[x.dtype.name]}")
     _same_dtype(x, y)
     refuse_complex32(x, "vdot")
     product = xp.multiply(xp.conj(x) if x.dtype.is_complex else x, y)

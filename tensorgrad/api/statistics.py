@@ -68,7 +68,7 @@ def nanquantile(input: Tensor, q: Tensor | float, dim: int | None = None, keepdi
 def _quantile(input: Any, q: Any, dim: int | None, keepdim: bool, interpolation: str, name: str) -> Any:
     shares = (q if isinstance(q, Tensor) else input.new_tensor(q, dtype=input.dtype if input.dtype.is_floating_point
                                                                else None))
-    _check_quantile(input, q, shares, interpolation, name)
+    _check_quantile(input, q, shares, interpolation)
     ndim = input.array.ndim
     axis = None if dim is None or not ndim else normalize_dim(dim, ndim)
     line = xp.reshape(input, (input.array.size,)) if axis is None else xp.swapaxes(input, axis, ndim - 1)
@@ -104,23 +104,23 @@ def _between(ordered: Any, shares: Any, interpolation: str, ignore_nan: bool) ->
     return xp.lerp(below, above, weight)
 
 
-def _check_quantile(input: Any, q: Any, shares: Any, interpolation: str, name: str) -> None:
+def _check_quantile(input: Any, q: Any, shares: Any, interpolation: str) -> None:
     if not input.array.size:
-        raise RuntimeError(f"{name} input tensor must be non-empty")
+        raise RuntimeError("quantile() input tensor must be non-empty")
     if shares.array.ndim > 1:
-        raise RuntimeError(f"{name} q must be a scalar or 1D tensor")
+        raise RuntimeError("quantile() q must be a scalar or 1D tensor")
     if input.dtype not in (dtypes.float32, dtypes.float64):
-        raise RuntimeError(f"{name} input tensor must be either float or double dtype")
+        raise RuntimeError("quantile() input tensor must be either float or double dtype")
     if shares.array.dtype != input.array.dtype:
-        raise RuntimeError(f"{name} q tensor must be same dtype as the input tensor")
+        raise RuntimeError("quantile() q tensor must be same dtype as the input tensor")
     if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
-        raise RuntimeError(f"{name} interpolation must be one of linear, lower, higher, midpoint or nearest, but got "
+        raise RuntimeError("quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, but got "
                            f"{interpolation}")
     if isinstance(q, Tensor):
         if shares.array.size and not (float(shares.array.min()) >= 0 and float(shares.array.max()) <= 1):
-            raise RuntimeError(f"{name} q values must be in the range [0, 1]")
+            raise RuntimeError("quantile() q values must be in the range [0, 1]")
     elif not 0 <= q <= 1:
-        raise RuntimeError(f"{name} q must be in the range [0, 1] but got {q:g}")
+        raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q:g}")
 
 
 # ── covariances ───────────────────────────────────────────────────────────────────────────────────────────────────────

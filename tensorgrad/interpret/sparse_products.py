@@ -5,7 +5,7 @@ from math import prod
 from typing import Any
 
 from ..dtype import sparse_coo, sparse_csc, sparse_csr
-from ..runtime.small_floats import SINGLE
+from ..runtime.small_floats import computed
 from ..storage.sparse import Compressed, Coo, starts_of
 from .sparse import coalesced, flat, in_layout, is_sparse, made, pattern, refuse, rule, summed, take, values
 from .sparse_rules import t as transposed
@@ -195,7 +195,7 @@ def reduced_matmul(xp: Any, a: Any, b: Any, reduce: str) -> Any:
     width = b.shape[1]
     numbers = getattr(terms, "array", terms)
     if numbers.dtype.kind == "V":               # only stored: compared in float32
-        numbers = pattern(a).backend.cast(numbers, SINGLE)
+        numbers = pattern(a).backend.cast(numbers, computed(numbers.dtype))
     chosen, there = extremes(numbers, rows, reduce == "amax")
     flat_terms = xp.embedding(xp.reshape(terms, (-1,)), xp.constant(chosen))
     out = xp.embedding_add(flat_terms, xp.constant(there), rows=rows.shape[0])

@@ -36,6 +36,8 @@ torch._int_mm(x[0].char(), x.t().char()) ; torch._int_mm(x.char(), x.t().byte())
 torch._weight_int8pack_mm(x, x.char(), o(2) * .5) ; torch._weight_int8pack_mm(x.double(), x.char(), o(2)) ; torch._weight_int8pack_mm(x, x, o(2))
 torch._addmm_activation(o(2), x, -x.t(), beta=9, alpha=.5) ; torch._addmm_activation(o(2), x, x.t(), alpha=.1, use_gelu=True)
 F.threshold(x, .3, 1e300) ; F.threshold(x.byte(), 3, 300) ; F.elu_(x - 3, .8, .5, -1.5) ; torch.gradient(x, spacing=[1., 2.], dim=0) ; torch.gradient(x, spacing=[1.]) ; torch.randperm(2, requires_grad=True) ; torch.is_nonzero(None)
+c.erf() ; c.lgamma() ; c.amax() ; c.argmax() ; c.maximum(c) ; c.frexp() ; c.topk(1) ; c.mode() ; c.cummax(0) ; b + b ; -b ; b.erf_() ; c.digamma() ; F.huber_loss(c, c)
+torch.linalg.vecdot(s, s) ; F.pad(b[None], (1, 1), 'reflect') ; b.index_reduce(0, s, b[:1], 'amax', include_self=False) ; torch.searchsorted(b[0], b[0]) ; (c * 0.1j).bool() ; float(t(2 + 0j))
 torch.embedding_bag(x, t([0, 1]), t([0]), False, 2, False, o(2)) ; torch.embedding_bag(x, t([0, 1]), t([0]), False, 0, False, o(2))[0]
 """  # noqa: E501
 
