@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtype import FROM_NUMPY
+from ..dtype import FROM_NUMPY, holds_complex
 from ..messages.extras import install
 from ..runtime.small_floats import converted, fill, known
 from .base import Storage
@@ -153,6 +153,8 @@ def of_ml_dtypes(dtype: Any) -> Any:
     """Return the dtype under which CuPy computes with the values of a NumPy dtype: one of ml_dtypes' for bfloat16."""
     if dtype.kind != "V":
         return dtype
+    if holds_complex(dtype):
+        raise NotImplementedError("complex32 on CUDA: CuPy has no dtype for pairs of halves; use complex64")
     try:
         import ml_dtypes
     except ImportError as error:
