@@ -114,8 +114,8 @@ def _check_quantile(input: Any, q: Any, shares: Any, interpolation: str) -> None
     if shares.array.dtype != input.array.dtype:
         raise RuntimeError("quantile() q tensor must be same dtype as the input tensor")
     if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
-        raise RuntimeError("quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, but got "
-                           f"{interpolation}")
+        raise RuntimeError("quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, but "
+                           f"got {interpolation}")
     if isinstance(q, Tensor):
         if shares.array.size and not (float(shares.array.min()) >= 0 and float(shares.array.max()) <= 1):
             raise RuntimeError("quantile() q values must be in the range [0, 1]")
