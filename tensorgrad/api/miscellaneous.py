@@ -17,7 +17,7 @@ from ..core.tape import node_of
 from ..device import device as torch_device
 from ..dtype import FROM_NUMPY
 from ._arguments import check_tensor, integer, normalize_dim
-from ._kinds import Device, Ints1, MemoryFormat
+from ._kinds import Device, Dtype, Ints1, MemoryFormat
 from ._register import public
 from .activation import check_floating
 from .conversion import copy_, refuse_grad
@@ -220,6 +220,26 @@ def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: bool = False, mode: in
     """`torch.hash_tensor` of this tensor. https://pytorch.org/docs → torch.hash_tensor"""
     from . import hashing
     return hashing.hash_tensor(input, dim, keepdim=keepdim, mode=mode)
+
+
+def _casts(x: Tensor, cuda_enabled: bool, cpu_enabled: bool) -> bool:
+    return x.is_floating_point() and (x.is_cuda and cuda_enabled or x.is_cpu and cpu_enabled)
+
+
+@public(function=False)
+def _autocast_to_full_precision(input: Tensor, cuda_enabled: bool, cpu_enabled: bool) -> Tensor:
+    """A half in float32 where autocast is on for its device; all else as it is."""
+    halves = (dtypes.float16, dtypes.bfloat16)
+    return input.to(dtypes.float32) if _casts(input, cuda_enabled, cpu_enabled) and input.dtype in halves else input
+
+
+@public(function=False)
+def _autocast_to_reduced_precision(input: Tensor, cuda_enabled: bool, cpu_enabled: bool, cuda_dtype: Dtype,
+                                   cpu_dtype: Dtype) -> Tensor:
+    """A float32 in the device's dtype of autocast where this is on; all else as it is."""
+    if not _casts(input, cuda_enabled, cpu_enabled) or input.dtype is not dtypes.float32:
+        return input
+    return input.to(cuda_dtype if input.is_cuda else cpu_dtype)
 
 
 def _mover(kind: str) -> None:

@@ -123,7 +123,8 @@ def _kind_between(name: str, start: Any, end: Any, dtype: Any) -> Any:
 
 @public(method=False, out="given filled")
 def linspace(start: Tensor | Number, end: Tensor | Number, steps: int, *, dtype: Dtype | None = None,
-             layout: Layout | None = None, device: Device | None = None, requires_grad: bool | None = False) -> Tensor:
+             layout: Layout | None = None, device: Device | None = None, requires_grad: bool | None = False,
+             pin_memory: bool | None = False) -> Tensor:
     """`steps` values from start to end, both included, evenly spaced.
 
     Output: (steps), of the default dtype
@@ -169,7 +170,7 @@ def linspace(start: Tensor | Number, end: Tensor | Number, steps: int, *, dtype:
 @public(method=False, out="given filled")
 def logspace(start: Tensor | Number, end: Tensor | Number, steps: int, base: float = 10.0, *,
              dtype: Dtype | None = None, layout: Layout | None = None, device: Device | None = None,
-             requires_grad: bool | None = False) -> Tensor:
+             requires_grad: bool | None = False, pin_memory: bool | None = False) -> Tensor:
     """base to the powers linspace(start, end, steps).
 
     Output: (steps), of the default dtype

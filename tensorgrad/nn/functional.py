@@ -44,4 +44,6 @@ _TAKE_OUT = "avg_pool2d avg_pool3d gelu linear logsigmoid softplus softshrink".s
 _FORMS = {_name: _naming(globals()[_name], f"F.{_name}") for _name in [*__all__, "_rnn"]}
 _FORMS |= {_name: _with_out(_FORMS[_name]) for _name in _TAKE_OUT}
 globals().update(_namespaced(_FORMS, __name__))
+_threshold = globals()["threshold"]
+_threshold.__name__ = "_threshold"          # as PyTorch's function says
 __getattr__ = _missing(__name__)

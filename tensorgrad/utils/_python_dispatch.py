@@ -11,10 +11,13 @@ from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from inspect import signature
+from types import FunctionType
 from typing import Any
 
 from .._tensor import Tensor
 from .._tensor.torch_function import METHODS, state
+from ..device import device as Device
+from ..device import get_default_device
 from ..overrides import TorchFunctionMode, resolve_name
 from ._pytree import tree_leaves
 
@@ -39,6 +42,12 @@ ALONG = {"sum": "dim_IntList", "mean": "dim", "max": "dim", "min": "dim", "all":
 
 # Functions of nn.functional whose operators take other arguments than they.
 OTHER_ARGUMENTS = frozenset("batch_norm elu embedding embedding_bag unfold".split())
+OF_SIZES = frozenset("empty ones rand randn zeros".split())
+# {a function that makes a tensor: its overloads for one argument, two, three}
+FACTORIES = {**dict.fromkeys(OF_SIZES - {"empty"}, ("default",)), "empty": ("memory_format",), "full": ("default",),
+             "arange": ("default", "start", "start_step"), "eye": ("default", "m"), "randperm": ("default",),
+             "randint": ("default", "default", "low"), "linspace": ("default",), "empty_strided": ("default",),
+             "scalar_tensor": ("default",)}
 # Operators whose results share memory with their first argument.
 VIEWS = frozenset("_reshape_alias alias as_strided chunk detach diagonal expand expand_as narrow permute select slice "
                   "split split_with_sizes squeeze t transpose unbind unfold unsqueeze view view_as view_as_complex "
@@ -95,12 +104,29 @@ class _Functions(TorchFunctionMode):
         elif (resolve_name(func) or "").startswith("torch.nn.init."):
             with self:                          # no operator; what it calls are some
                 return func.__wrapped__(*args, **kwargs)
+        elif func.__class__ is FunctionType and func.__name__ in FACTORIES and "out" not in kwargs:
+            return self._made(func.__name__, types, args, dict(kwargs))
         if rule := getattr(func, "dispatch_rules", {}).get(type(self.mode)):
             return rule(self.mode, func, types, args, kwargs)
         operator = func if hasattr(func, "dispatch_rules") else _operator(func, args, kwargs)
         if operator is None:
             return func(*args, **kwargs)
         return self.mode.__torch_dispatch__(operator, types, args, kwargs)
+
+
+    def _made(self, name: str, types: Any, args: Any, kwargs: Any) -> Any:
+        """Hand a function that makes a tensor to the mode, with a list of sizes, the device, and no gradient."""
+        gradient = kwargs.pop("requires_grad", False)
+        device, pinned = kwargs.pop("device", None), bool(kwargs.pop("pin_memory", False))
+        kwargs |= {"device": get_default_device() if device is None else Device(device), "pin_memory": pinned}
+        if name in OF_SIZES and (args or "size" in kwargs):
+            sizes = kwargs.pop("size", args[0] if len(args) == 1 and isinstance(args[0], (tuple, list)) else args)
+            args = (sizes,)
+        args = tuple(list(a) if isinstance(a, (tuple, list)) else a for a in args)
+        packet = getattr(import_module(f"{PACKAGE}._ops").ops.aten, name)
+        overload = FACTORIES[name][min(len(args), len(FACTORIES[name])) - 1]
+        made = self.mode.__torch_dispatch__(getattr(packet, overload), types, args, kwargs)
+        return made.requires_grad_() if gradient else made
 
 
 def _operator(func: Any, args: Any, kwargs: Any) -> Any:

@@ -198,14 +198,21 @@ def functions_in_modes(torch):
 
     class Log(import_module(f"{torch.__name__}.utils._python_dispatch").TorchDispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            seen.append(str(func))
+            if func.name().startswith(MAKERS):
+                seen.append((str(func), args, {k: str(v) for k, v in (kwargs or {}).items()}))
             return func(*args, **(kwargs or {}))
     x = torch.arange(6.).reshape(2, 3)
+    with Log():
+        torch.ones((2, 3), requires_grad=True), torch.empty(2, pin_memory=False), torch.arange(1, 9, 2), torch.eye(2, 3)
+        torch.full((2,), 3., dtype=torch.float64), torch.randint(0, 3, (2,)), torch.linspace(0, 1, 3), torch.rand(())
     with Log():
         found = [F.embedding(torch.tensor([1]), x), F.batch_norm(x, None, None, training=True),
                  F.dropout(x, 0.0), F.elu(x - 2, 0.5), torch.fft.fft2(x).real, F.relu(x, inplace=False),
                  torch.nn.Linear(2, 2).weight.shape]
-    return found, bool(seen)
+    return found, seen[:8]
+
+
+MAKERS = tuple(f"aten::{name}" for name in "ones empty arange eye full randint linspace rand".split())
 
 
 @program
