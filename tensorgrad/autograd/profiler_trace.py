@@ -58,7 +58,7 @@ def _arrows(events: list[Any], process: int) -> Iterator[dict[str, Any]]:
 
 
 class Arguments:
-    """What a profile notes of a call's arguments: for each an entry, which is empty for what it does not apply to."""
+    """Notes of a profile on the arguments of a call: lists with an entry for each, empty where it does not apply."""
 
     def __init__(self, args: Any) -> None:
         self.shapes, self.strides, self.types, self.values = [], [], [], []     # type: ignore[var-annotated]

@@ -17,7 +17,7 @@ SHARED = {"distributions": "distributions", "special": "special", "masked": "mas
           "nn.init": "nn.init",
           "utils.data": "data", "utils.checkpoint": "checkpoint", "amp": "amp", "overrides": "torch.overrides",
           "utils.tensorboard": "tensorboard", "hub": "hub", "multiprocessing": "multiprocessing", "library": "library",
-          "jit": "jit", "onnx": "onnx", "random": "random", "profiler": "profiler", "fx": "fx",
+          "jit": "jit", "onnx": "onnx", "random": "random", "profiler": "profiler", "fx": "fx", "package": "package",
           "utils.dlpack": "dlpack", "utils.benchmark": "benchmark_utils",
           "nn.attention": "nn.attention",
           "serialization": "notes/serialization"}

@@ -22,7 +22,7 @@ MODULES = [
     ["nn.attention", "nn.attention.flex_attention"],
     ["optim"], ["optim.lr_scheduler"],
     ["autograd", "autograd.functional", "autograd.forward_ad"], ["func"], ["amp"], ["distributions"], ["random"],
-    ["serialization", "utils.npz"], ["utils.data"], ["utils.checkpoint"],
+    ["serialization", "package", "utils.npz"], ["utils.data"], ["utils.checkpoint"],
     ["utils.tensorboard", "utils.flop_counter", "utils.dlpack", "profiler"],
     ["distributed", "distributed.nn.functional", "distributed.optim", "distributed.algorithms.join",
      "distributed.device_mesh"],

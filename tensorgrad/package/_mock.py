@@ -1,4 +1,4 @@
-"""What stands for the modules that a package leaves out: each name is an object whose use is an error.
+"""Objects in place of the modules that a package leaves out: any use of them is an error.
 
 The file is copied into packages, so it imports nothing of this library.
 """

@@ -36,13 +36,13 @@ def __getattr__(attr):
 
 
 class _ModuleProviderAction(Enum):
-    """What a package has of a module."""
+    """The ways to treat a module that a package needs."""
 
     INTERN, EXTERN, MOCK, DENY, REPACKAGED_MOCK_MODULE, SKIP = range(1, 7)
 
 
 class PackagingErrorReason(Enum):
-    """Why a module cannot be in a package."""
+    """The reasons why a module cannot be in a package."""
 
     IS_EXTENSION_MODULE = "Module is a C extension module. torch.package supports Python modules only."
     NO_DUNDER_FILE = "Module had no __file__ defined."

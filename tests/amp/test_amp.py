@@ -313,3 +313,9 @@ def test_a_scaler_pickles_between_iterations():
     import pickle
     scaler = tg.amp.GradScaler("cpu", init_scale=4.0)
     assert pickle.loads(pickle.dumps(scaler)).get_scale() == 4.0
+
+
+def test_addmm_activation_is_lowered():
+    x = tg.eye(2)
+    with tg.autocast("cpu"):
+        assert tg._addmm_activation(x[0], x, x, use_gelu=True).dtype is tg.bfloat16

@@ -3,6 +3,7 @@ import copy
 import io
 import pickle
 import warnings
+import zipfile
 
 import numpy as np
 import pytest
@@ -135,16 +136,18 @@ def test_sparse_tensors_in_the_old_format(layout):
         np.testing.assert_array_equal(read["x"].to_dense().numpy(), dense)
 
 
-def test_files_without_checksums_are_read():
+def test_files_without_checksums_are_written_and_read():
     oracle = pytest.importorskip("torch")
-    buffer = io.BytesIO()
-    oracle.serialization.set_crc32_options(False)
-    try:
-        oracle.save(oracle.arange(3.0), buffer)
-    finally:
-        oracle.serialization.set_crc32_options(True)
-    buffer.seek(0)
-    assert tensorgrad.load(buffer).tolist() == [0, 1, 2]
+    for there, here in (oracle, tensorgrad), (tensorgrad, oracle):
+        buffer = io.BytesIO()
+        there.serialization.set_crc32_options(False)
+        try:
+            there.save(there.arange(3.0), buffer)
+        finally:
+            there.serialization.set_crc32_options(True)
+        assert {entry.CRC for entry in zipfile.ZipFile(buffer).infolist()} == {0}
+        buffer.seek(0)
+        assert here.load(buffer).tolist() == [0, 1, 2]
 
 
 def test_archives_by_record(tmp_path):
@@ -154,9 +157,11 @@ def test_archives_by_record(tmp_path):
             archive.write_record("text", "a text", 6)
             archive.write_record("data/0", b"longer", 4)
             archive.write_record("data/1", there.arange(3.0).untyped_storage(), 12)
+            archive.write_record_metadata("data/3", 5)
         assert archive.archive_name() == "notes"
         with here.serialization._open_zipfile_reader(path) as archive:
             assert archive.get_record("text") == b"a text" and archive.get_record("data/0") == b"long"
+            assert archive.get_record("data/3") == bytes(5)
             assert archive.has_record("data/1") and not archive.has_record("data/2")
             assert archive.get_record_size("data/1") == 12 and archive.get_record_offset("data/1") % 64 == 0
             assert {"text", "data/0", "data/1", "version"} <= set(archive.get_all_records())

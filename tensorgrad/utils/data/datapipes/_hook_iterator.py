@@ -3,6 +3,6 @@ from enum import Enum
 
 
 class _SnapshotState(Enum):
-    """What the next iterator of a pipe does: it starts anew, but goes on where a restored pipe is."""
+    """States of a pipe: the next iterator of a restored pipe goes on where it is, others start anew."""
 
     NotStarted, Restored, Iterating = range(3)
