@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from ..api._arguments import C_NAMES
 from ..core.tape import TensorBase
 
 FORWARD_BACKWARD = [True]       # arrows lead from forward calls to their backward
@@ -61,12 +62,15 @@ class Arguments:
     """Notes of a profile on the arguments of a call: lists with an entry for each, empty where it does not apply."""
 
     def __init__(self, args: Any) -> None:
-        self.shapes, self.strides, self.types, self.values = [], [], [], []     # type: ignore[var-annotated]
+        self.shapes: list[Any] = []
+        self.strides: list[Any] = []
+        self.types: list[str] = []
+        self.values: list[Any] = []
         for arg in args:
             tensors = isinstance(arg, (list, tuple)) and bool(arg) and all(isinstance(t, TensorBase) for t in arg)
             plain = isinstance(arg, TensorBase) and arg._storage.dense is None
             given = arg if tensors else [arg] if plain else []
-            shapes, strides = ([list(get(t)) for t in given] for get in (lambda t: t.array.shape, lambda t: t.stride()))
+            shapes, strides = [list(t.array.shape) for t in given], [list(t.stride()) for t in given]
             self.shapes.append(shapes[0] if plain else shapes)
             self.strides.append(strides[0] if plain else strides)
             self.types.append(_kind(arg, tensors))
@@ -79,14 +83,9 @@ class Arguments:
                 "Concrete Inputs": ["" if value is None else str(value) for value in self.values]}
 
 
-C_NAMES = {"float32": "float", "float64": "double", "int64": "long int", "int32": "int", "int16": "short int",
-           "int8": "signed char", "uint8": "unsigned char", "bool": "bool", "float16": "c10::Half",
-           "bfloat16": "c10::BFloat16", "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}
-
-
 def _kind(arg: Any, tensors: bool) -> str:
     if isinstance(arg, TensorBase):
-        return C_NAMES.get(arg.dtype.name, arg.dtype.name)
+        return str(C_NAMES[arg.dtype.name])     # type: ignore[attr-defined]
     if tensors:
         return "TensorList"
     if isinstance(arg, (list, tuple)):

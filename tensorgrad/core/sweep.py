@@ -57,13 +57,7 @@ def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted
     mode.set_grad(create_graph)
     if mode.tangents.levels:      # gradients have tangents, too, which need the saved values
         create_graph = retain_graph = True
-    if CLASSES and not create_graph and (tensors := class_hooks.back(order, grads)) is not None:
-        grads, create_graph = tensors, True
-    detour = None       # for a batch of gradients, round steps that know of none
-    if mode.batches and any(isinstance(g, TensorBase) for g in grads.values()):
-        create_graph = True
-        if (detour := batches.detour(grads, order)).needed:
-            grads = detour.begin(grads)
+    grads, create_graph, detour = _begun(grads, order, create_graph)
     mode.sweep = Sweep(order, {*last, *grads}, useful, wanted or (), outer, retain_graph, adding)
     plain = compiled is not None and useful is None and not (create_graph or watched or timed)
     undefined = mode.sweep.undefined
@@ -106,9 +100,22 @@ def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted
         _restore(*before)
         if order and not retain_graph:
             went_back(order, next(clock))
-        if detour is not None and detour.needed:
+        if detour is not None:
             found = detour.end(found)
     return found
+
+
+def _begun(grads: dict[Any, Any], order: Any, create_graph: bool) -> tuple[dict[Any, Any], bool, Any]:
+    """Return the gradients to begin with, whether to record, and the detour of a batch of gradients, or None.
+
+    The detour goes round steps that know of no batches.
+    """
+    if CLASSES and not create_graph and (tensors := class_hooks.back(order, grads)) is not None:
+        grads, create_graph = tensors, True
+    if not mode.batches or not any(isinstance(g, TensorBase) for g in grads.values()):
+        return grads, create_graph, None
+    detour = batches.detour(grads, order)
+    return (detour.begin(grads), True, detour) if detour.needed else (grads, True, None)
 
 
 def _without_gradient(node: Any, useful: Any, create_graph: bool) -> Any:
