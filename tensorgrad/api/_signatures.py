@@ -58,6 +58,7 @@ ctc_loss: log_probs, targets, input_lengths: Ints, target_lengths: Ints, blank, 
     zero_infinity; log_probs, targets, input_lengths: Tensor, target_lengths: Tensor, blank,
     reduction: int = at::Reduction::Mean, zero_infinity
 cumulative_trapezoid trapezoid: y, x: Tensor, *, dim; y, *, dx: Number = 1, dim
+dequantize: input; tensors: Tensors
 div: input, other, *, out; input, other, *, rounding_mode!, out; input, other: Number, *, rounding_mode!
 divide: input, other, *, out; input, other, *, rounding_mode!, out; input, other: Number;
     input, other: Number, *, rounding_mode!

@@ -1,4 +1,4 @@
-"""One block of memory for the packed weights of a graph.
+"""A block of memory for the packed weights of a graph.
 
 NumPy asks for pages of 2 MiB where an array has 4 MiB or more. Weights that are too many for the second cache are then
 read in three quarters of the time, and so are many of 2 MiB each, if they are parts of one block.

@@ -117,6 +117,12 @@ def annotation(function: Any, name: str) -> Any:
     return Tensor if name in tensors and tensors != ["return"] else None
 
 
+def _is_named_here(fn: Any) -> bool:
+    """Return True for a function that a module of this package has under its name."""
+    home = fn.__module__ or ""
+    return home.partition(".")[0] == PACKAGE and getattr(sys.modules.get(home), fn.__qualname__, None) is fn
+
+
 class Tracer(TracerBase):
     """Traces programs; subclasses decide which modules are steps, and what their calls and attributes give.
 
@@ -349,7 +355,7 @@ class Tracer(TracerBase):
         try:
             is_module = isinstance(root, Module)
             fn = self._begin(root)
-            if isinstance(fn, FunctionType) and (fn.__module__ or "").partition(".")[0] == PACKAGE and in_c(fn):
+            if isinstance(fn, FunctionType) and _is_named_here(fn) and in_c(fn):
                 raise AssertionError(f"Expected FunctionType, got {type(len)}")         # PyTorch's own is of C
             if not isinstance(fn, FunctionType):
                 raise AssertionError(f"Expected FunctionType, got {type(fn)}")

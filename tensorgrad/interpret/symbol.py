@@ -105,7 +105,8 @@ class Symbol:
         return tuple(map(self._from, found)) if isinstance(found, tuple) else self._from(found)
 
     def _from(self, view: Any) -> Symbol:
-        dtype = self.dtype if view.dtype.type is np.void else view.dtype
+        # a ghost of records is of nameless bytes; a view as records has their names
+        dtype = self.dtype if view.dtype.type is np.void and view.dtype.names is None else view.dtype
         return Symbol(view.shape, dtype, view.strides, self.owner(),
                       self.start + view.__array_interface__["data"][0] - _ADDRESS)
 

@@ -30,6 +30,12 @@ def switches_of_backends(torch):
     skip_if_built_with_cuda(torch)
     importing(torch, "backends")
     backends = torch.backends
+    # a library that a test imported may have called PyTorch's `disable_global_flags`
+    with getattr(backends, "__allow_nonbracketed_mutation", contextlib.nullcontext)():
+        return changed_switches(torch, backends)
+
+
+def changed_switches(torch, backends):
     before = [backends.cudnn.enabled, backends.cudnn.benchmark, backends.cudnn.deterministic, backends.cudnn.allow_tf32,
               backends.cuda.matmul.allow_tf32, backends.cudnn.is_available(), backends.cudnn.version(),
               backends.mps.is_available(),

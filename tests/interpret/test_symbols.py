@@ -52,7 +52,7 @@ def selects(op, arrays):
     return op.opname == "index" and any(a.dtype == "bool" for a in arrays[1:])
 
 
-@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning", "ignore:ComplexHalf support")
 @pytest.mark.parametrize(("op", "sample"),
                          [pytest.param(op, sample, id=label) for op, sample, label in OPERATIONS
                           if op.opname not in MOVES and "shapes" not in sample.skipped])
