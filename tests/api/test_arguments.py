@@ -363,8 +363,8 @@ class Thing:
 
 # refused by code of their own in one of the libraries, not by the parser
 BY_THEMSELVES = set("""dequantize from_numpy to_dlpack nn.functional.logsigmoid nn.functional.rrelu_ rrelu_ seed
-    initial_seed manual_seed set_flush_denormal Tensor.apply_ Tensor.as_subclass Tensor.copy_ Tensor.cuda Tensor.is_contiguous
-    Tensor.map_ Tensor.map2_ Tensor.mtia Tensor.new Tensor.nonzero Tensor.numpy Tensor.random_
+     initial_seed manual_seed set_flush_denormal Tensor.apply_ Tensor.as_subclass Tensor.copy_ Tensor.cuda
+    Tensor.is_contiguous Tensor.map_ Tensor.map2_ Tensor.mtia Tensor.new Tensor.nonzero Tensor.numpy Tensor.random_
     Tensor.record_stream Tensor.requires_grad_ Tensor.retain_grad Tensor.size Tensor.stride Tensor.type
     Tensor.index_put Tensor.index_put_ Tensor.to_sparse_csc Tensor.to_sparse_csr
     """.split())
