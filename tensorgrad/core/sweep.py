@@ -70,7 +70,7 @@ def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted
         for node in order:
             pulled = plain and compiled.step_back(node, grads, owned, retain_graph)
             g = None if pulled else grads.pop(node, None)
-            if g is None and node in undefined and not pulled:
+            if undefined and g is None and node in undefined and not pulled:
                 g = _without_gradient(node, useful, create_graph)
             if g is not None and (useful is None or node in useful or node in roots):
                 needed, arrived = True, g
@@ -88,7 +88,8 @@ def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted
                     else:
                         on(node, _step)(node, g, grads, owned, useful, create_graph, retain_graph, watched)
             for e in node.edges if node in closing else ():
-                if type(e) is Leaf and last[e] is node and (e in grads or e in undefined and _hears(e, grads)):
+                if type(e) is Leaf and last[e] is node and (
+                        e in grads or undefined and e in undefined and _hears(e, grads)):
                     arrive(e)
         mode.sweep.end()
     except MemoryError as error:
