@@ -123,10 +123,13 @@ class Mode(threading.local):
 mode = Mode()
 
 
-def timed(name: str) -> AbstractContextManager[Any]:
-    """Return a block that is an entry of this name if a profile is running."""
+UNTIMED: AbstractContextManager[Any] = nullcontext()
+
+
+def timed(name: str, owner: Any) -> AbstractContextManager[Any]:
+    """Return a block that is an entry of a profile, if one is running; `{}` in the name is the class of `owner`."""
     timing = mode.watching.timing
-    return nullcontext() if timing is None else timing(name)
+    return UNTIMED if timing is None else timing(name.format(type(owner).__name__))
 
 
 class Switch:

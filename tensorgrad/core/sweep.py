@@ -327,12 +327,12 @@ def _arrive(leaf: Leaf, g: Any, owned: set[Any], create_graph: bool, wanted: Any
             g = hooked_before(leaf, g, create_graph)
             if g is None:
                 return
-        first = tensor._grad is None
+        first = hooks is not None and tensor._grad is None
         if g is not None:
             accumulate(tensor, g, leaf in owned)
-            if first and not create_graph:
-                g = tensor._grad        # hooks behind the sum see the memory of .grad, as in PyTorch
         if hooks is not None:
+            if g is not None and first and not create_graph:
+                g = tensor._grad        # hooks behind the sum see the memory of .grad, as in PyTorch
             for hook in list(hooks.accumulated.values()):
                 refuse_result(hook, leaf, outside(hook, tensor), tensor)
             if hooks.after:

@@ -46,7 +46,7 @@ def _with_hooks(step: Callable) -> Callable:
         self = args[0]
         if type(self).step is not hooked_step:  # called as super().step(): the outer step calls the hooks
             return step(*args, **kwargs)
-        with timed(f'Optimizer.step#{type(self).__name__}.step'):
+        with timed('Optimizer.step#{}.step', self):
             for hook in chain(_global_hooks['step_pre'].values(), self._hooks['step_pre'].values()):
                 changed = hook(self, args, kwargs)
                 if changed is not None:
@@ -130,7 +130,7 @@ class Optimizer:
         >>> weight.grad.tolist()
         [0.0, 0.0]
         """
-        with timed(f'Optimizer.zero_grad#{type(self).__name__}.zero_grad'):
+        with timed('Optimizer.zero_grad#{}.zero_grad', self):
             for group in self.param_groups:
                 for param in group['params']:
                     grad = param.grad

@@ -65,7 +65,7 @@ class _BaseDataLoaderIter:
         return len(self._index_sampler)
 
     def __next__(self) -> Any:
-        with timed(f'enumerate(DataLoader)#{type(self).__name__}.__next__'):
+        with timed('enumerate(DataLoader)#{}.__next__', self):
             return self._next()
 
     def _next(self) -> Any:

@@ -167,7 +167,7 @@ def _checked(pipe: Any, number: int, samples: Iterator[Any]) -> Iterator[Any]:
 
 
 def _timed_next(pipe: Any, samples: Iterator[Any]) -> Any:
-    with timed(f'enumerate(DataPipe)#{type(pipe).__name__}'):
+    with timed('enumerate(DataPipe)#{}', pipe):
         return next(samples)
 
 
