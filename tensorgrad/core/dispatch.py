@@ -505,7 +505,7 @@ def compiled_form(op: type[Op], operands: int, numbers: bool = False, parameters
         if compiled is None:
             return function
         views = 2 if op.view == "always" else int(bool(op.view))
-        rounds = "f" in op.kinds and "V" not in op.kinds and not views
+        rounds = "f" in op.kinds and "V" not in op.kinds and not views and not op.to_complex
         form: Callable[..., Any] = compiled.fast_path(
             function, op, op.kernels, plans_of(op), op.chars, operands, op.differentiable or op.composite, numbers,
             parameters, views, op.elementwise and not op.row_major, op.composite, mixed, bool(op.images), rounds)

@@ -58,6 +58,7 @@ class Op(metaclass=OpType):
     takes_float8: ClassVar[bool] = False          # float8 operands, too: in float32, as those of 16 bits
     # complex32 operands, too: in complex64; False: refused by an op that moves elements of all other dtypes
     complex32: ClassVar[bool | None] = None
+    to_complex: ClassVar[bool] = False              # True if real operands have a complex result
     outputs: ClassVar[tuple[str, ...]] = ()       # names of the results, if there are several
     several: ClassVar[bool] = False               # forward returns a tuple
     analytic: ClassVar[bool] = True               # complex gradients: conjugate, apply the formula, conjugate

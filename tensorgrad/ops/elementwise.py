@@ -660,6 +660,7 @@ class MakeComplex(Op):
 
     torch_name = "Complex"
     analytic = False
+    to_complex = True
     elementwise = True
     batch = "elementwise"
     kinds = "f"

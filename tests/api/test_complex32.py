@@ -115,3 +115,8 @@ def test_warning():
                 make()
     finally:
         tg.set_warn_always(False)
+
+
+def test_parts_in_half_give_complex32_at_each_call():
+    parts = tg.rand(2, 3).half()
+    assert {tg.complex(parts, parts).dtype for _ in range(3)} == {tg.complex32}
