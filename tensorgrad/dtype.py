@@ -96,6 +96,12 @@ SCALAR_TYPES = {"bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short
                 "complex32": "ComplexHalf", "complex64": "ComplexFloat", "complex128": "ComplexDouble",
                 **{d.name: d.name.capitalize() for d in EIGHT_BITS},
                 "uint16": "UInt16", "uint32": "UInt32", "uint64": "UInt64"}   # the names in error messages
+C_NAMES = {"bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int",
+           "int64": "long int", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float",
+           "float64": "double", "complex32": "c10::complex<c10::Half>", "complex64": "c10::complex<float>",
+           "complex128": "c10::complex<double>",
+           "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t",
+           **{d.name: f"c10::{d.name.capitalize()}" for d in EIGHT_BITS}}             # in those of PyTorch's templates
 
 
 class _FromNumpy(dict):  # type: ignore[type-arg]

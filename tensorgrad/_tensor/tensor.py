@@ -541,11 +541,8 @@ class Tensor(TensorBase):
         return copying.reduced(self)
 
 
-C_NAMES = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "bool": "bool",
-           "int8": "signed char", "uint8": "unsigned char", "int16": "short int", "int32": "int", "int64": "long int",
-           "uint16": "short unsigned int", "uint32": "unsigned int", "uint64": "long unsigned int",
-           "complex32": "c10::complex<c10::Half>", "complex64": "c10::complex<float>",
-           "complex128": "c10::complex<double>"}
+# the names of dtypes in the error for a gradient of another dtype
+C_NAMES = dtypes.C_NAMES | {"uint16": "short unsigned int", "uint32": "unsigned int", "uint64": "long unsigned int"}
 
 
 def _alias(tensor: Any, shared: bool) -> Any:

@@ -11,18 +11,12 @@ from ..advice import misfit
 from ..core.dispatch import SCALAR_TYPES, apply, explained, result_type
 from ..core.tape import TensorBase
 from ..device import device
+from ..dtype import C_NAMES as C_NAMES
 from ..generator import Generator
 from ..messages.warn_once import WARNED as WARNED
 from ..messages.warn_once import warn as warn
 from ..ops.base import OPS
 from ..size import Size
-
-C_NAMES = {"bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int",
-           "int64": "long int", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float",
-           "float64": "double", "complex32": "c10::complex<c10::Half>", "complex64": "c10::complex<float>",
-           "complex128": "c10::complex<double>",
-           "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t",
-           **{d.name: f"c10::{d.name.capitalize()}" for d in dtypes.EIGHT_BITS}}
 
 
 def normalize_dim(dim: Any, ndim: int) -> int:

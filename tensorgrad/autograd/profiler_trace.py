@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from ..api._arguments import C_NAMES
 from ..core.tape import TensorBase
+from ..dtype import C_NAMES
 
 FORWARD_BACKWARD = [True]       # arrows lead from forward calls to their backward
 EPOCH = time.time_ns() - time.perf_counter_ns()         # of the times in profiles
