@@ -124,7 +124,8 @@ from .api.tensor_types import set_default_tensor_type as set_default_tensor_type
 from .as_torch.install import install_as_torch as install_as_torch, uninstall_as_torch as uninstall_as_torch
 from .compiler import compile as compile
 from .const import DEVICE as DEVICE, DTYPE as DTYPE, OP as OP
-from .core.dispatch import OpDispatch as OpDispatch, result_type as result_type
+from .core.casting import result_type as result_type
+from .core.dispatch import OpDispatch as OpDispatch
 from .core.mode import (
     enable_grad as enable_grad,
     inference_mode as inference_mode,

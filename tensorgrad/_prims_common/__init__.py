@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from .._tensor import Tensor
 from ..api._arguments import normalize_dim
-from ..core.dispatch import result_type
+from ..core.casting import result_type
 from ..dtype import (
     bfloat16,
     channels_last,

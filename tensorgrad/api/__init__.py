@@ -9,7 +9,7 @@ from typing import Any
 from .. import dtype as _dtypes
 from .._tensor import Tensor
 from .._tensor.printing import get_printoptions, printoptions, set_printoptions
-from ..core.dispatch import result_type
+from ..core.casting import result_type
 from ..core.mode import (
     enable_grad,
     inference_mode,

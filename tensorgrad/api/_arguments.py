@@ -8,7 +8,8 @@ import numpy as np
 
 from .. import dtype as dtypes
 from ..advice import misfit
-from ..core.dispatch import SCALAR_TYPES, apply, explained, result_type
+from ..core.casting import result_type
+from ..core.dispatch import SCALAR_TYPES, apply, explained
 from ..core.tape import TensorBase
 from ..device import device
 from ..dtype import C_NAMES as C_NAMES

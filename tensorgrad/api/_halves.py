@@ -4,7 +4,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.dispatch import SINGLE, is_half, xp
+from ..core.casting import SINGLE, is_half
+from ..core.dispatch import xp
 from ..core.tape import TensorBase
 
 

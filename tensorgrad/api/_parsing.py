@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from .._tensor.torch_function import Answer
-from ..core.dispatch import SCALAR_TYPES, fresh, result_type
+from ..core.casting import result_type
+from ..core.dispatch import SCALAR_TYPES, fresh
 from ..core.tape import TensorBase
 from ..device import device
 from ..dtype import can_cast, dtype, layout, memory_format

@@ -5,7 +5,8 @@ from typing import Any
 
 from .. import dtype as dtypes
 from .._tensor import Tensor
-from ..core.dispatch import SCALAR_TYPES, result_type, xp
+from ..core.casting import result_type
+from ..core.dispatch import SCALAR_TYPES, xp
 from ._arguments import check_tensor, check_tensors, in_dtype, promoted, refuse_complex32
 from ._kinds import Number
 from ._register import public

@@ -9,7 +9,8 @@ from typing import Any
 from .._tensor import Tensor
 from ..advice import misfit
 from ..core import inplace
-from ..core.dispatch import SCALAR_TYPES, fresh, is_half, xp
+from ..core.casting import is_half
+from ..core.dispatch import SCALAR_TYPES, fresh, xp
 from ..core.mode import mode
 from ..dtype import int64
 from ..runtime.numpy_state import Region

@@ -7,7 +7,8 @@ import numpy as np
 
 from .. import dtype as dtypes
 from .._tensor import Tensor
-from ..core.dispatch import SCALAR_TYPES, fresh, result_type, xp
+from ..core.casting import result_type
+from ..core.dispatch import SCALAR_TYPES, fresh, xp
 from ..core.tape import TensorBase
 from ..interpret._batched_subscripts import examples_of
 from ..ops.indexing import ARRAY

@@ -8,7 +8,8 @@ from typing import Any
 
 from .. import dtype as dtypes
 from .._tensor import Tensor
-from ..core.dispatch import SCALAR_TYPES, result_type, xp
+from ..core.casting import result_type
+from ..core.dispatch import SCALAR_TYPES, xp
 from ..core.undefined import undefined
 from ._arguments import (
     C_NAMES,

@@ -10,7 +10,8 @@ from typing import Any
 from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..advice import misfit
-from ..core.dispatch import SCALAR_TYPES, is_half, namespace, result_type, xp
+from ..core.casting import is_half, result_type
+from ..core.dispatch import SCALAR_TYPES, namespace, xp
 from ..storage.sparse import pattern_of
 from ._arguments import (
     C_NAMES,

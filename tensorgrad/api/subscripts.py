@@ -18,8 +18,9 @@ from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..advice import misfit
 from ..core import inplace as _inplace
+from ..core.casting import is_half, number_array
 from ..core.class_hooks import among
-from ..core.dispatch import SCALAR_TYPES, apply, fresh, is_half, move, number_array, xp
+from ..core.dispatch import SCALAR_TYPES, apply, fresh, move, xp
 from ..core.mode import mode
 from ..core.tape import TensorBase, node_of
 from ..ops.base import OPS

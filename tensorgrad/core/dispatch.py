@@ -11,32 +11,27 @@ from contextlib import contextmanager
 from functools import cache, update_wrapper
 from typing import Any
 
-from numpy import asarray, generic
+from numpy import generic
 
 from ..advice import advised, misfit
 from ..dtype import (
     EIGHT_BITS,
     FLOATING,
     FROM_NUMPY,
-    PYTHON,
     as_dtype,
-    bfloat16,
     complex32,
     complex64,
-    float16,
     float32,
     get_default_dtype,
-    of_number,
-    result_dtype,
 )
 from ..dtype import SCALAR_TYPES as SCALAR_TYPES
-from ..dtype import dtype as Dtype
 from ..ops.base import HALVES, OPS, Op, Pair
 from ..runtime.numpy_state import STATE, begin, compute, end
-from ..runtime.small_floats import COMPLEX32, computed, convert
+from ..runtime.small_floats import COMPLEX32, computed
 from ..storage.base import MAKERS, Storage, backend_of
 from ..storage.cuda import CudaStorage
 from ..storage.out_of_memory import beyond, memory_error
+from .casting import HALF_DTYPES, is_half, number_array, precise, result_type, rounded
 from .class_hooks import CLASSES, among
 from .class_hooks import hooks as class_hooks
 from .fast_path import NO_PARAMS, NUMBERS, PLAIN, compiled
@@ -334,11 +329,6 @@ def move(tensor: Any, target: Any, source: Any = None) -> Any:
     return out
 
 
-def is_half(array: Any) -> bool:
-    """Return True for an array of few bits: float32, or complex64, computes in its place."""
-    return hasattr(array, "dtype") and array.dtype.char in HALVES
-
-
 def holds_halves(op: type[Op], arrays: list[Any], number: bool = False) -> bool:
     """Return True if an operand is of few bits, and the op computes with it, or is to move a number there."""
     return (number or "V" not in op.kinds) and any(map(is_half, arrays))
@@ -373,58 +363,8 @@ def common(op: type[Op], args: Any, arrays: list[Any], backend: Any) -> tuple[li
     return cast, target.numpy if compute is not target else None
 
 
-def number_array(number: Any, dtype: Any, backend: Any) -> Any:
-    """A Python number as a 0-d array; integers out of range wrap around."""
-    if dtype.kind == "V":
-        return backend.asarray(convert(asarray(number), dtype))
-    try:
-        return backend.asarray(number, dtype)
-    except OverflowError:
-        return backend.asarray(asarray(number).astype(dtype))
-
-
-def rounded(y: Any, dtype: Any, backend: Any) -> Any:
-    """Return a result that was computed with more bits in the precision of a dtype of few."""
-    return y if (target := precise(y.dtype.kind, dtype)) is None else backend.cast(y, target)
-
-
-def precise(kind: str, dtype: Any) -> Any:
-    """Return the dtype of results of a kind: real numbers have the precision of a dtype of few bits, and so have
-    complex ones if it is float16 or complex32; None: that which they were computed in."""
-    if kind == "f":
-        return float16.numpy if dtype == COMPLEX32 else dtype
-    return COMPLEX32 if kind == "c" and (dtype == COMPLEX32 or dtype.char == "e") else None
-
-
-SINGLE = float32.numpy
-HALF_DTYPES = (float16, bfloat16)
-
-
 def _scalar_type(args: Any) -> str:
     return SCALAR_TYPES[FROM_NUMPY[next(a.array.dtype for a in args if isinstance(a, TensorBase))].name]
-
-
-def result_type(*operands: Any) -> Dtype:
-    """The dtype that an operation on these tensors and numbers gives. https://pytorch.org/docs → result_type"""
-    if (len(operands) == 2 and all(isinstance(a, TensorBase) for a in operands)
-            and operands[0].array.dtype is operands[1].array.dtype):
-        return FROM_NUMPY[operands[0].array.dtype]  # type: ignore[no-any-return]
-    groups: tuple[list[Any], list[Any], list[Any]] = ([], [], [])
-    for a in operands:
-        if isinstance(a, TensorBase):
-            groups[0 if a.array.ndim else 1].append(FROM_NUMPY[a.array.dtype])
-        else:
-            groups[2].append(of_number(type(a)) if type(a) in PYTHON else _number_dtype(a))
-    return result_dtype(*groups)
-
-
-def _number_dtype(number: Any) -> Dtype:
-    for kind in (bool, int, float, complex):
-        if isinstance(number, kind):
-            return of_number(kind)
-    if hasattr(number, "dtype"):     # a NumPy scalar counts as the Python number it stands for; a bool as a float
-        return of_number(float if number.dtype.kind == "b" else type(number.item()))
-    raise TypeError(f"expected a Tensor or a number, got {type(number).__name__}")
 
 
 # ── kernels with a shortcut back ──────────────────────────────────────────────────────────────────────────────────────

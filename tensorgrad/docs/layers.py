@@ -40,9 +40,9 @@ LAYERS = [
         "ops.resampling ops.normalization ops.attention ops.recurrent ops.loss ops.ctc ops.stubs ops"), "const"]),
     Layer("core", "modes, the tape, the dispatcher that writes it, the sweep back", [*each(
          "core core.mode core.vmap_hooks core.class_hooks core.node core.plan core.unbroadcast core.tape "
-         "core.module_calls advice core.stale core.fast_path core.formats core.dispatch core.step core.accumulating "
-         "core.step_names core.optimizer_kernels core.undefined core.hooks core.fused core.inplace core.lazy_copies "
-         "core.anomaly core.sweep core.composed core.engine"),
+         "core.module_calls advice core.stale core.fast_path core.formats core.casting core.dispatch core.step "
+         "core.accumulating core.step_names core.optimizer_kernels core.undefined core.hooks core.fused core.inplace "
+         "core.lazy_copies core.anomaly core.sweep core.composed core.engine"),
          "dispatch ops.dispatch"]),
     Layer("kernels", "better implementations of some ops on some backends", ["kernels"]),
     Layer("interpret", "other readings of the ops: batches, tangents, shapes without values", each(

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.dispatch import fresh, number_array
+from ..core.casting import number_array
+from ..core.dispatch import fresh
 from ..core.fast_path import PLAIN
 from ..core.tape import TensorBase, node_of
 from ..dtype import FROM_NUMPY

@@ -5,15 +5,12 @@ lack the axis of the components: axis d of a nested tensor is axis d − 1 of it
 """
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from .. import api as tg
 from .ragged import NestedInt, of_lengths
+from .rules import Rules
 from .tensor import RULES, is_nested, like, nested, outer_shape, plain
-
-Rule = Callable[[Any, str, Any, Any], Any]
-GROUP_OF: dict[str, Rule] = {}
 
 # of each element, or of elements at one place of several tensors
 ELEMENTWISE = """abs absolute acos arccos acosh angle asin arcsin asinh atan arctan atanh atan2 add addcdiv addcmul
@@ -32,32 +29,6 @@ normal uniform data grad apply _to_copy threshold_backward""".split()
 PLAIN = """element_size is_floating_point is_complex is_signed is_inference storage_offset get_device backward
 register_hook retain_grad requires_grad_ detach_ data_ptr _is_view is_pinned is_conj is_neg __hash__ __dir__
 __contains__ item __bool__ __float__ __int__ register_post_accumulate_grad_hook""".split()
-OPERATORS = dict(pair.split(":") for pair in (
-    "__and__:bitwise_and __rand__:bitwise_and __or__:bitwise_or __ror__:bitwise_or __xor__:bitwise_xor "
-    "__rxor__:bitwise_xor __invert__:bitwise_not __eq__:eq __floordiv__:floor_divide __pow__:pow __rpow__:pow "
-    "__rsub__:rsub __rtruediv__:rtruediv __matmul__:matmul __rmatmul__:matmul").split())
-
-
-def rule(names: str) -> Callable[[Rule], Rule]:
-    """Decorate the rule of some functions."""
-    def register(function: Rule) -> Rule:
-        GROUP_OF.update(dict.fromkeys(names.split(), function))
-        return function
-    return register
-
-
-def apply(func: Any, args: Any, kwargs: Any) -> Any:
-    """Compute a function whose arguments contain nested tensors. Raises NotImplementedError for one without a rule."""
-    if func.__name__ in ("__get__", "__set__"):
-        return _property(func, args)
-    name = func.__name__.partition(".")[0]
-    name = OPERATORS.get(name, name)
-    found = GROUP_OF.get(name) or (GROUP_OF.get(name[:-1]) if name[-1:] == "_" else None)
-    if found is None:
-        raise NotImplementedError(f"aten.{name}.default")
-    if not args and "input" in kwargs:
-        args, kwargs = (kwargs["input"],), {key: value for key, value in kwargs.items() if key != "input"}
-    return found(func, name, args, kwargs)
 
 
 def _property(func: Any, args: Any) -> Any:
@@ -66,11 +37,14 @@ def _property(func: Any, args: Any) -> Any:
     if getattr(func, "__self__", None) is tg.Tensor.T:
         raise ValueError("Permute is not supported on the batch dimension for jagged NT")
     if getattr(func, "__self__", None) is tg.Tensor.mT:
-        return GROUP_OF["transpose"](tg.transpose, "transpose", (x, -2, -1), {})
+        return rule.of["transpose"](tg.transpose, "transpose", (x, -2, -1), {})
     if getattr(func, "__self__", None) is tg.Tensor._base:
         return func(x)
     found = func(x, *(plain(a) if is_nested(a) else a for a in args[1:]))
     return like(x, found) if isinstance(found, tg.Tensor) and found.array.shape == x.array.shape else found
+
+
+rule = Rules(lambda name: NotImplementedError(f"aten.{name}.default"), _property)
 
 
 def axis_of(x: Any, dim: int) -> int:
@@ -338,5 +312,5 @@ def _along_components(func: Any, name: str, x: Any, keepdim: bool, kwargs: Any) 
     return func(ragged.padded(values, place - 1, fill), place, keepdim=keepdim, **kwargs)
 
 
-RULES.append(apply)
-__all__ = ["apply", "inner_axis", "packed"]
+RULES.append(rule.apply)
+__all__ = ["inner_axis", "packed"]

@@ -1,13 +1,13 @@
 """Rules of functions of strided nested tensors, see strided.py: on the buffer, on its description, or by components."""
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from .. import api as tg
-from .operations import ELEMENTWISE, OPERATORS, PLAIN
+from .operations import ELEMENTWISE, PLAIN
+from .rules import Rules
 from .strided import (
     NO_SIZES,
     RULES,
@@ -24,8 +24,6 @@ from .strided import (
     view_of,
 )
 
-Rule = Callable[[Any, str, Any, Any], Any]
-GROUP_OF: dict[str, Rule] = {}
 # of one tensor, on buffers with gaps, too
 ANY_BUFFER = frozenset("to float double half bfloat16 int long short char byte bool cpu cuda type clone detach dropout "
                        "fill zero empty_like data grad copy".split())
@@ -34,32 +32,10 @@ NO_AUTHOR = ("is not supported at the moment if you need this feature, please op
              "use case.")
 
 
-def rule(names: str) -> Callable[[Rule], Rule]:
-    """Decorate the rule of some functions."""
-    def register(function: Rule) -> Rule:
-        GROUP_OF.update(dict.fromkeys(names.split(), function))
-        return function
-    return register
-
-
 def refuse(name: str) -> NotImplementedError:
     return NotImplementedError(f"Could not run 'aten::{name}' with arguments from the 'NestedTensorCPU' backend. This "
                                "could be because the operator doesn't exist for this backend, or was omitted during "
                                "the selective/custom build process (if using custom build).")
-
-
-def apply(func: Any, args: Any, kwargs: Any) -> Any:
-    """Compute a function whose arguments contain strided nested tensors; NotImplementedError for one without a rule."""
-    if func.__name__ in ("__get__", "__set__"):
-        return _property(func, args)
-    name = func.__name__.partition(".")[0]
-    name = OPERATORS.get(name, name)
-    found = GROUP_OF.get(name) or (GROUP_OF.get(name[:-1]) if name[-1:] == "_" else None)
-    if found is None:
-        raise refuse(name)
-    if not args and "input" in kwargs:
-        args, kwargs = (kwargs["input"],), {key: value for key, value in kwargs.items() if key != "input"}
-    return found(func, name, args, kwargs)
 
 
 def _property(func: Any, args: Any) -> Any:
@@ -74,6 +50,9 @@ def _property(func: Any, args: Any) -> Any:
     found = func(x, *(buffer(a) if is_strided(a) else a for a in args[1:]))
     same = isinstance(found, tg.Tensor) and found.array.shape == x.array.shape
     return alike(x, found) if same else found
+
+
+rule = Rules(refuse, _property)
 
 
 @rule(" ".join(PLAIN))
@@ -347,7 +326,7 @@ def getitem(func: Any, name: str, args: Any, kwargs: Any) -> Any:
     if first is Ellipsis and not rest:
         return x
     if first is None:
-        return GROUP_OF["unsqueeze"](func, "unsqueeze", (x, 0), {})
+        return rule.of["unsqueeze"](func, "unsqueeze", (x, 0), {})
     if not isinstance(first, int) or isinstance(first, bool):
         raise refuse("index.Tensor" if isinstance(first, tg.Tensor) else "slice.Tensor")
     found = _numbered(x, first)
@@ -505,5 +484,5 @@ def refused(func: Any, name: str, args: Any, kwargs: Any) -> Any:
     raise RuntimeError(NO_SIZES if name != "tolist" else NO_SIZES.replace("sizes", "strides"))
 
 
-RULES.append(apply)
-__all__ = ["apply", "contiguous", "rows"]
+RULES.append(rule.apply)
+__all__ = ["contiguous", "rows"]

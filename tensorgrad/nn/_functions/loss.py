@@ -14,7 +14,8 @@ from ...api._halves import once_rounded
 from ...api._kinds import Ints, Number
 from ...api.linear import linear
 from ...api.loss import check_triplet
-from ...core.dispatch import SCALAR_TYPES, result_type, xp
+from ...core.casting import result_type
+from ...core.dispatch import SCALAR_TYPES, xp
 from .. import _reduction
 from .distance import pairwise_distance
 
