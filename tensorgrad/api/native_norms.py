@@ -10,6 +10,7 @@ from .._tensor import Tensor
 from .._tensor.torch_function import namespaced
 from ..core.mode import no_grad
 from ..dtype import finfo, float32, promote_types
+from ._arguments import check_tensor
 from .creation import empty
 from .normalization import _shape_of, batch_norm, group_norm, layer_norm, rms_norm
 
@@ -111,6 +112,7 @@ def batch_norm_update_stats(input: Tensor, running_mean: Tensor | None, running_
     >>> torch.batch_norm_update_stats(torch.tensor([[1.], [3.]]), mean, torch.ones(1), 0.5), mean
     ((tensor([2.]), tensor([1.])), tensor([1.]))
     """
+    check_tensor(input, "batch_norm_update_stats", "input", 1)
     with no_grad():
         dims = (0, *range(2, input.dim()))
         mean, variance = input.mean(dims), input.var(dims, correction=0)
@@ -125,6 +127,7 @@ def batch_norm_update_stats(input: Tensor, running_mean: Tensor | None, running_
 def _fused_rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None,
                     eps: float | None) -> tuple[Tensor, Tensor]:
     """`rms_norm`, and 1 / √(mean(x²) + ε), computed in float32 at least."""
+    check_tensor(input, "_fused_rms_norm", "input", 1)
     wide = input.detach().to(promote_types(input.dtype, float32))
     dims = tuple(range(-len(normalized_shape), 0))
     square = wide.square().mean(dims, keepdim=True)

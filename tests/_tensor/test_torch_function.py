@@ -405,7 +405,11 @@ def operators_beneath_functions(torch):
             *(attempt(f) for f in (lambda: torch.affine_grid_generator(theta, [1, 2], True), x.xpu,
                                    lambda: x.__cuda_array_interface__,
                                    lambda: torch.fake_quantize_per_tensor_affine(x, 0.1, 99, 0, 15),
-                                   lambda: torch.fake_quantize_per_channel_affine(x, zero.float(), zero, 1, 0, 9)))]
+                                   lambda: torch.fake_quantize_per_channel_affine(x, zero.float(), zero, 1, 0, 9),
+                                   lambda: torch.fake_quantize_per_channel_affine(1, zero.float(), zero, 1, 0, 9),
+                                   lambda: torch.fake_quantize_per_channel_affine(x, 1, zero, 1, 0, 9),
+                                   lambda: torch.batch_norm_update_stats(1, None, None, .1),
+                                   lambda: torch._fused_rms_norm(1, [2], None, None)))]
 
 
 test_programs = program.test()

@@ -41,7 +41,6 @@ class FakeQuantize(Function):
 
 
 def _check(input: Any, name: str, zero: Any, low: int, high: int) -> None:
-    check_tensor(input, name, "input", 1)
     if not input.is_floating_point():
         kernel = f"fake_quantize_{name.split('_')[3]}_cachemask_kernel_type_handling"
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
@@ -65,6 +64,7 @@ def fake_quantize_per_tensor_affine(input: Tensor, scale: float | Tensor, zero_p
     >>> torch.fake_quantize_per_tensor_affine(torch.tensor([0.12, 0.27, 9.0]), 0.1, 0, 0, 15)
     tensor([0.1000, 0.3000, 1.5000])
     """
+    check_tensor(input, "fake_quantize_per_tensor_affine", "input", 1)
     scales, zeros = (value if isinstance(value, Tensor) else tg.tensor(value, dtype=kind, device=input.device)
                      for value, kind in ((scale, float32), (zero_point, int32)))
     _check(input, "fake_quantize_per_tensor_affine", zeros, quant_min, quant_max)
@@ -86,6 +86,8 @@ def fake_quantize_per_channel_affine(input: Tensor, scale: Tensor, zero_point: T
     tensor([[0.1000, 0.3000],
             [0.0000, 0.2500]])
     """
+    for position, (name, value) in enumerate({"input": input, "scale": scale, "zero_point": zero_point}.items(), 1):
+        check_tensor(value, "fake_quantize_per_channel_affine", name, position)
     if zero_point.dtype not in (int32, float32, float16):
         raise RuntimeError(f"Zero-point must be Int32, Float or Half, found {SCALAR_TYPES[zero_point.dtype.name]}")
     axis = normalize_dim(axis, input.dim())
