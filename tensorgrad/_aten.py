@@ -230,10 +230,6 @@ def _embedding(weight: Any, indices: Any, padding_idx: int = -1, scale_grad_by_f
                                     scale_grad_by_freq, sparse)
 
 
-def _to_kind(input: Any, dtype: Any, non_blocking: bool = False, copy: bool = False, memory_format: Any = None) -> Any:
-    return input.to(dtype, copy=copy)
-
-
 def _filled_with(value: Any) -> Callable[..., Any]:
     """zeros or ones, whose options may be None."""
     def make(*size: Any, pin_memory: Any = None, layout: Any = None, **kwargs: Any) -> Any:

@@ -13,6 +13,8 @@ import pytest
 from support import CHOICES, DEVICE
 
 collect_ignore = ["distributed/programs", "experiment/killed"]      # programs that tests run
+# tests start hundreds of processes: the first writes the package's bytecode, and the others need not compile it
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_configure(config):

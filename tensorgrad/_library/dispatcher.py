@@ -15,7 +15,7 @@ ALL_DEVICES = {"CPU", "CUDA"}
 
 
 class _Guard:
-    """A state of this thread from the object's birth until its death, or the end of its `with` block."""
+    """A state of this thread that lasts as long as the object, or its `with` block."""
 
     def __init__(self) -> None:
         self._active = True
@@ -72,7 +72,7 @@ class _EnableTorchFunction(_Guard):
 
 
 class _ExcludeDispatchKeyGuard(_Guard):
-    """Keep dispatch keys out: of those that PyTorch has beside kernels of devices and of autograd, none is here."""
+    """Exclude dispatch keys. No effect: only keys of devices and of autograd have kernels here."""
 
     def __init__(self, keys: Any) -> None:
         super().__init__()

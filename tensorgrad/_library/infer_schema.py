@@ -17,7 +17,7 @@ __all__ = ["infer_schema", "tuple_to_list"]
 Number = int | float | bool
 BASES: dict[Any, str] = {Tensor: "Tensor", int: "SymInt", float: "float", bool: "bool", str: "str", Number: "Scalar",
                          dtype: "ScalarType", device: "Device"}
-# of the bases, the forms of arguments, and of results
+# {type: the forms of it that arguments, and results, may have}
 LISTS = {"[]", "?"}
 FORMS = {"Tensor": LISTS | {"?[]"}, "SymInt": LISTS | {"[]?"}, "float": LISTS | {"[]?"}, "bool": LISTS | {"[]?"},
          "Scalar": LISTS, "str": {"?"}, "ScalarType": {"?"}, "Device": {"?"}}

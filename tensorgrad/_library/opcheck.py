@@ -19,7 +19,7 @@ class OpCheckError(Exception):
 def opcheck(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, *,
             test_utils: str | Sequence[str] = (), raise_exception: bool = True, atol: float | None = None,
             rtol: float | None = None) -> dict[str, Any]:
-    """Run tests of an operator on some arguments; return {test: 'SUCCESS'}, or the error that it found.
+    """Run tests of an operator on some arguments; return {test: 'SUCCESS' or its error}.
 
     test_schema: arguments that the schema does not say are written stay as they are, and results share no memory with
         them

@@ -1,4 +1,4 @@
-"""Registrations of operators beside kernels of devices, under PyTorch's names."""
+"""Registrations of operators other than kernels of devices, under PyTorch's names."""
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -78,20 +78,20 @@ def check_tensors(input: Any, other: Any, function: str) -> None:
 
 
 def check_format(ndim: int, memory_format: Any) -> None:
-    """RuntimeError for a memory format that needs another number of axes."""
+    """Raise RuntimeError for a memory format that needs another number of axes."""
     needed = {dtypes.channels_last: 4, dtypes.channels_last_3d: 5}.get(memory_format, ndim)
     if ndim != needed:
         raise RuntimeError(f"required rank {needed} tensor to use channels_last{'_3d' * (needed == 5)} format")
 
 
 def refuse(tensor: Any, kinds: str, kernel: str) -> None:
-    """NotImplementedError for a tensor whose dtype is of one of NumPy's kinds: PyTorch's kernel has no code for it."""
+    """Raise NotImplementedError for a dtype of one of NumPy's kinds, for which PyTorch's kernel has no code."""
     if (kind := tensor.array.dtype.kind) in kinds or kind == "V" and "c" in kinds and tensor.dtype.is_complex:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{SCALAR_TYPES[tensor.dtype.name]}'")
 
 
 def refuse_complex32(tensor: Any, kernel: str) -> None:
-    """NotImplementedError for a tensor of complex32: PyTorch's kernel has no code for it."""
+    """Raise NotImplementedError for complex32, for which PyTorch's kernel has no code."""
     if tensor.dtype is dtypes.complex32:
         raise NotImplementedError(f"\"{kernel}\" not implemented for 'ComplexHalf'")
 

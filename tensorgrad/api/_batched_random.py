@@ -90,7 +90,7 @@ def placed(values: Any, backend: Any) -> Any:
 def memory(array: Any) -> tuple[Any, tuple[int, ...]]:
     """Return an array of the layout for which numbers are drawn in place, and the lengths of its hidden axes.
 
-    Different numbers are drawn in the order of the whole batch's memory, common ones for a new example.
+    Different numbers are drawn in the memory order of the whole batch, common numbers for one new example.
     """
     hidden, values = hidden_axes(), getattr(array, "values", array)
     whole = (*hidden, *array.shape)

@@ -1,4 +1,4 @@
-"""Functions made of several ops, in 16 bits: they compute in float32, and round once."""
+"""Functions that are composed of several ops, for dtypes of 16 bits: they compute in float32, and round once."""
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -19,9 +19,9 @@ from ..runtime.small_floats import convert, known, widen
 SEQUENCES = (list, tuple, range)
 LISTS = frozenset((list, tuple))
 PYTHON = frozenset(dtypes.PYTHON)
-# protocol → the function that makes a tensor of an object with it; modules that have such functions register them
+# {protocol: function that makes a tensor of an object with it}, which other modules register
 READERS: dict[str, Any] = {}
-DEEPEST = 1000       # axes: a list that has more contains itself
+DEEPEST = 1000       # axes: a list with more contains itself
 OVERFLOW = "Overflow when unpacking long long"
 
 

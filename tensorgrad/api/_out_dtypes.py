@@ -1,6 +1,6 @@
 """The dtypes that `out=` may have, function by function, and PyTorch's errors for others.
 
-A function that is not named here takes an `out` that its result can be cast to, or of its dtype if it was made so.
+Other functions take an `out` that the result can be cast to, or, if they are registered so, an `out` of its dtype.
 Names are those of PyTorch's compiled functions: `linalg_inv`, `fft_rfft`. In messages {0} and {1} are the C names of
 the result's dtype and of the given one, {2} and {3} PyTorch's scalar types, and {4} is the function.
 """

@@ -88,7 +88,7 @@ SPARSE_TOO = frozenset("zeros empty zeros_like empty_like ones_like full_like ra
                        "randint_like".split())
 
 
-# what fills the tensors of some functions, in errors
+# {function: the name in errors of the function that fills its result}
 FILLS = {"rand": "uniform_", "randn": "normal_", "randint": "random_.from", "eye": "eye.m_out",
          "arange": "arange.start_out", "linspace": "linspace.out"}
 
@@ -283,7 +283,7 @@ def _explained(method: Any, name: str) -> Any:
 
 def write_out(result: Any, out: Any, exact: bool = False, name: str = "function", key: str = "",
               place: int = 0, quiet: bool = False) -> Any:
-    """Put a result into the tensors that `out=` gave, and return these.
+    """Write a result to the tensors of `out=`, and return these.
 
     key: the name of PyTorch's compiled function, where it is another; place: which of several results this is; quiet:
     functions that make tensors change the shape of `out` without a warning

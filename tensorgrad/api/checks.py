@@ -1,4 +1,4 @@
-"""PyTorch's own assertions, which libraries call: on conditions, on tensors, and on what a tensor is expected to be.
+"""PyTorch's own assertions, which libraries call: for conditions, tensors, and metadata of tensors.
 
 `_check` and its kin raise an error of the kind in their name; `_assert` raises Python's.
 """
@@ -61,7 +61,7 @@ def _check_is_size(i: Any, message: Message = None, *, max: Any = None) -> None:
 
 
 def _assert_async(input: Any, assert_msg: str | None = None) -> None:
-    """RuntimeError unless the only element of a tensor is nonzero; at once, for nothing here is asynchronous."""
+    """RuntimeError, at once, unless the only element of a tensor is nonzero."""
     check_tensor(input, "_assert_async", "input", 1)
     if not bool(input):
         raise RuntimeError("Expected Tensor with single nonzero value, but got zero" if assert_msg is None

@@ -84,7 +84,7 @@ def to(input: Tensor, *args: Any, device: Device | None = None, dtype: Dtype | N
 
 
 def in_format(out: Any, source: Any, memory_format: Any) -> Any:
-    """Return a conversion of `source` in a memory format; the source itself, if it is the result, may have gaps."""
+    """Return a conversion of `source` in a memory format; without a conversion, the source, which may have gaps."""
     if memory_format in (None, dtypes.preserve_format):
         return out
     if out is source and memory_format is dtypes.contiguous_format and not any(
@@ -331,7 +331,7 @@ def set_(input: Tensor, source: Storage | Tensor | None = None, storage_offset: 
 
 @public(function=False)
 def is_set_to(input: Tensor, tensor: Tensor) -> bool:
-    """Return True if both tensors look at the same memory, from the same element on, in one shape and stride.
+    """Return True if both tensors have the same memory, offset, shape and strides.
 
     https://pytorch.org/docs → torch.Tensor.is_set_to
 

@@ -57,7 +57,7 @@ def _in_rows(x: Any) -> Any:
 
 
 def copier(name: str, look: Any) -> None:
-    """Attach `name_copy`, the function that copies what `look` shows."""
+    """Attach `name_copy`, which copies the result of the view `look`."""
     def function(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         check_tensor(input, f"{name}_copy", "input", 1)
         found = look(input, *args, **kwargs)

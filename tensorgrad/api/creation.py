@@ -227,7 +227,7 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
 
 
 def _type_name(value: Any) -> str:
-    """Return the name of a value's class as Python's errors have it: with its module, unless that is Python's own."""
+    """Return the name of a value's class as in Python's errors: with its module, unless it is a builtin."""
     cls = type(value)
     return cls.__name__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__name__}"
 
@@ -428,7 +428,7 @@ def made(maker: str, shape: tuple[int, ...], dtype: Any, device: Any, requires_g
 
 
 def unlikely(kind: Any) -> Any:
-    """Return the value that fills memory which a program should not read: NaN, True or the greatest integer."""
+    """Return the value that fills uninitialized memory: NaN, True or the greatest integer."""
     return (np.nan if kind.is_floating_point or kind.is_complex
             else True if kind is dtypes.bool else dtypes.iinfo(kind).max)
 

@@ -55,7 +55,7 @@ ROWS = {name: row.strip() for names, _, row in (line.partition(": ") for line in
                                                 TABLE.replace("\n ", " ").strip().splitlines())
         for name in names.split()}
 IN_PLACE_ONLY, OUT_OF_PLACE_ONLY = {"zero", "copy"}, {"clone", "max", "norm", "powsum", "mm"}
-PACKED = {"addcdiv", "addcmul"}             # their lists of numbers may be one tensor
+PACKED = {"addcdiv", "addcmul"}             # functions whose lists of numbers may be one tensor
 BY_NAME = {"alpha", "dtype"}                # handed on by name, as are the numbers of PACKED, as `value`
 
 
@@ -121,7 +121,7 @@ def _writing(bare: str) -> Callable[..., Any]:
 
 
 def _column(name: str, p: Parameter, value: Any, count: int) -> Column:
-    """Return an argument as a column; RuntimeError unless it has an element for each of `count` tensors."""
+    """Return an argument as a Column; RuntimeError unless it has an element for each of `count` tensors."""
     if p.kind == "Tensors" and len(value) != count:
         raise RuntimeError("_foreach_mm: self and mat2 must have the same number of tensors" if name == "mm" else
                            f"Tensor lists must have the same number of tensors, got {count} and {len(value)}")
@@ -143,7 +143,7 @@ def _column(name: str, p: Parameter, value: Any, count: int) -> Column:
 
 
 def columns(name: str, signature: Signature, bound: dict[str, Any]) -> tuple[int, list[Column], dict[str, Column]]:
-    """Return the number of tensors, and the columns of what is handed on by position and by name."""
+    """Return the number of tensors, and the Columns of positional and of keyword arguments."""
     kinds = {p.name: p for p in signature.parameters}
     count = next(len(bound[p.name]) for p in signature.parameters if p.kind == "Tensors")
     if not count:
@@ -161,7 +161,7 @@ def columns(name: str, signature: Signature, bound: dict[str, Any]) -> tuple[int
 
 
 def _alike(found: list[Column]) -> bool:
-    """Return True if a write fails for the first tensors, or for none."""
+    """Return True if the lists are uniform: a write fails for the first tensors, or not at all."""
     def facts(value: Any) -> Any:
         if not isinstance(value, Tensor):
             return type(value)
@@ -173,7 +173,7 @@ def _alike(found: list[Column]) -> bool:
 
 
 def _write(name: str, count: int, by_place: list[Column], by_name: dict[str, Column]) -> None:
-    """Write to the tensors; if the lists are mixed, when all results are known to fit."""
+    """Write to the tensors; for mixed lists, after all results are known to fit."""
     if count == 1 or name in IN_PLACE_ONLY or _alike([*by_place, *by_name.values()]):
         _mapped(_writing(name), count, by_place, by_name)
         return

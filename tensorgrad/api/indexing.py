@@ -85,7 +85,7 @@ def index_put_(input: Tensor, indices: Indices, values: Tensor, accumulate: bool
     return input
 
 
-def _check_index(index: Any, name: str, dtypes_: str = "iu") -> None:
+def _check_index(index: Any, name: str) -> None:
     if not isinstance(index, TensorBase):
         raise TypeError(f"{name}(): argument 'index' must be Tensor, not {type(index).__name__}")
     if name == "index_copy_" and index.array.dtype != np.int64:
@@ -179,7 +179,7 @@ def _check_gather(input: Any, dim: int, index: Any, name: str, src: Any = None) 
 
 
 def _too_large(input: Any, d: int, index: Any, src: Any) -> str:
-    """Return PyTorch's message for an index that is larger than the tensor that it writes to, or than its values."""
+    """Return PyTorch's message for an index that is larger than the target tensor or the values."""
     than_src = f" and to be no larger size than src {list(src.array.shape)}" if isinstance(src, TensorBase) else ""
     return (f"Expected index {list(index.array.shape)} to be no larger than self {list(input.array.shape)} apart from "
             f"dimension {d}{than_src}")
@@ -329,7 +329,7 @@ def _value_for(input: Any, d: int, index: Any, value: Any, name: str) -> Any:
 
 
 def _unmoved(input: Any, src: Any) -> Any:
-    """Return a copy of input that depends on src, but on none of its elements."""
+    """Return a copy of input whose history includes src, with a gradient of zeros."""
     out = xp.clone(input)
     if isinstance(src, TensorBase) and src.requires_grad and src.array.dtype == input.array.dtype:
         none = xp.get_slice(xp.reshape(src, shape=(src.array.size,)), index=(slice(0, 0),))

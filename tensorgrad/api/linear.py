@@ -262,7 +262,7 @@ def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_b
     all_bags = bag = bag_numbers(offsets[:bags] if mode != 2 else offsets[:bags].sort()[0], indices.shape[0])
     padded, quick = padding_idx is not None, _is_quick(weight, per_sample_weights)
     kept = indices != padding_idx % weight.shape[0] if padding_idx is not None else None
-    # indices after the last offset are in no bag where PyTorch goes from offset to offset, else in the last one
+    # in some modes of PyTorch, indices after the last offset are in no bag; else they are in the last one
     if (include_last_offset and bags and quick and not padded and mode != 2 and not is_hollow(offsets)
             and int(offsets[-1]) < indices.shape[0]):
         inside = bag.new_tensor(range(indices.shape[0])) < offsets[-1]

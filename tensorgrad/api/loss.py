@@ -259,7 +259,7 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Ints | Tensor, t
         raise RuntimeError("blank must be in label range")
     labels = _rows(targets if batched or targets.ndim == 2 else targets.unsqueeze(0) if targets.ndim
                    else targets.reshape(1, 1), counts)
-    _check_lengths(steps, counts, x.shape[0])
+    _check_lengths(steps, x.shape[0])
     backend = type(x._storage)
     on_device = [fresh(backend.asarray(v), backend) for v in (labels, steps, counts)]
     losses = xp.ctc_loss(x, *on_device, blank=blank, zero_infinity=zero_infinity)
@@ -306,7 +306,7 @@ def _rows(targets: Any, counts: Any) -> Any:
     return np.where(np.arange(labels.shape[1]) < counts[:, None], labels, 0)
 
 
-def _check_lengths(steps: Any, counts: Any, most: int) -> None:
+def _check_lengths(steps: Any, most: int) -> None:
     if steps.size and steps.min() < 0:
         raise RuntimeError(f"Expected input_lengths to have value at least 0, but got value {steps.min()}{CALLED}")
     if steps.size and steps.max() > most:

@@ -282,7 +282,7 @@ def _narrow(x: Any) -> Any:
 
 
 def _factor(value: Any, input: Any) -> Any:
-    """The number in the dtype of the operands; RuntimeError for one that this cannot hold."""
+    """Return the number in the operands' dtype; RuntimeError if the dtype cannot hold it."""
     kind = input.array.dtype.kind
     return converted(value, input.dtype) if isinstance(value, complex) and not input.dtype.is_complex else (
         int(value) if kind in "iu" else value)

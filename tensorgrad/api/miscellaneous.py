@@ -115,7 +115,7 @@ Tensor.grad_dtype = property(_grad_dtype, _set_grad_dtype)  # type: ignore[attr-
 
 
 def _hooks_of(self: Tensor) -> Any:
-    """The node's hooks, or those that wait until the tensor requires grad again."""
+    """Return the node's hooks, or those kept for the time when the tensor requires grad again."""
     return self._node.hooks if self._node is not None and self.requires_grad else self.__dict__.get(HOOKS)
 
 

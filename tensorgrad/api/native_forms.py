@@ -1,4 +1,4 @@
-"""Functions of PyTorch's root that its own code calls, and generated code: others of this package in other forms."""
+"""Functions of PyTorch's root that PyTorch and generated code call: this package's functions with other arguments."""
 from __future__ import annotations
 
 import math

@@ -1,4 +1,4 @@
-"""Normalisations with the statistics that they used: PyTorch's operators beneath `layer_norm` and its kin.
+"""Normalizations that return their statistics: PyTorch's operators below `layer_norm` and similar functions.
 
 Each returns (output, mean, 1 / √(σ² + ε)); of the statistics, only those of `native_group_norm` have gradients.
 """

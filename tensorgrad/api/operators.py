@@ -22,10 +22,10 @@ from ._halves import once_rounded
 
 
 def operand(value: Any) -> Any:
-    """Convert the other operand: objects of foreign classes give NotImplemented.
+    """Convert the other operand; return NotImplemented for objects of foreign classes.
 
-    So do NumPy arrays: Python then asks the array, which computes `tensor ∘ array` itself and has the result wrapped by
-    `Tensor.__array_wrap__`, and gives up `array ∘ tensor`.
+    NumPy arrays give NotImplemented, too. Python then asks the array, which computes `tensor ∘ array`, with the result
+    wrapped by `Tensor.__array_wrap__`, and raises TypeError for `array ∘ tensor`.
     """
     if isinstance(value, (Tensor, int, float, complex)):
         return value

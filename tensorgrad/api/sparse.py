@@ -14,7 +14,7 @@ from ._sparse import empty_sparse, rules
 from .creation import as_leaf, as_tensor
 
 BLOCKED = (dtypes.sparse_bsr, dtypes.sparse_bsc)
-# True if new sparse tensors are checked for more than makes them safe: torch.sparse.check_sparse_tensor_invariants
+# True if checks of new sparse tensors go beyond memory safety: torch.sparse.check_sparse_tensor_invariants
 checks = {"on": False}
 
 
@@ -162,7 +162,7 @@ def sparse_compressed_tensor(compressed_indices: object, plain_indices: object, 
     if size is None:
         size = _smallest(layout, lines, plain, blocksize, inner, backend)
     size = tuple(map(int, size))
-    _check_compressed(layout, lines, plain, size, blocksize, inner)
+    _check_compressed(layout, lines, size, blocksize, inner)
     pattern = compressed(layout, lines, plain, size, backend, blocksize, len(inner), whole)
     return _made(pattern, values, requires_grad)
 
@@ -222,7 +222,7 @@ def _smallest(layout: Any, lines: Any, plain: Any, blocksize: Any, inner: Any, b
     return (*lines.shape[:-1], rows * blocksize[0], columns * blocksize[1], *inner)
 
 
-def _check_compressed(layout: Any, lines: Any, plain: Any, size: tuple[int, ...], blocksize: Any, inner: Any) -> None:
+def _check_compressed(layout: Any, lines: Any, size: tuple[int, ...], blocksize: Any, inner: Any) -> None:
     from ..storage.sparse_patterns import NAMES
     first = NAMES[layout][0]
     counted = ("rows" if layout is dtypes.sparse_csr else "columns" if layout is dtypes.sparse_csc else
@@ -300,7 +300,7 @@ def sparse_bsr_tensor(crow_indices: object, col_indices: object, values: object,
                       dtype: Dtype | None = None, layout: Layout | None = None, device: Device | None = None,
                       pin_memory: bool = False, requires_grad: bool = False,
                       check_invariants: bool | None = None) -> Tensor:
-    """A matrix of blocks, of which some are there, row by row.
+    """A matrix of dense blocks, some of which are there, by rows of blocks.
 
     Input: crow_indices (*, block rows + 1) and col_indices (*, nnz), int32 or int64; values (*, nnz, high, wide, **)
     Output: the size, (*, rows, columns, **)
@@ -322,7 +322,7 @@ def sparse_bsc_tensor(ccol_indices: object, row_indices: object, values: object,
                       dtype: Dtype | None = None, layout: Layout | None = None, device: Device | None = None,
                       pin_memory: bool = False, requires_grad: bool = False,
                       check_invariants: bool | None = None) -> Tensor:
-    """A matrix of blocks, of which some are there, column by column.
+    """A matrix of dense blocks, some of which are there, by columns of blocks.
 
     Input: ccol_indices (*, block columns + 1) and row_indices (*, nnz), int32 or int64; values (*, nnz, high, wide, **)
     Output: the size, (*, rows, columns, **)

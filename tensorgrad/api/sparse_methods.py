@@ -1,4 +1,4 @@
-"""Parts of sparse tensors, and what changes their places. https://pytorch.org/docs/stable/sparse.html"""
+"""Parts of sparse tensors, and functions that change their indices. https://pytorch.org/docs/stable/sparse.html"""
 from __future__ import annotations
 
 from typing import Any, NoReturn
@@ -265,7 +265,7 @@ def resized_rows(x: Any, size: tuple[int, ...]) -> Any:
         raise RuntimeError(f"torch.resize_: batches of the shape {list(own.batch)} cannot become those of the shape "
                            f"{batch}")
     module, array = own.backend.module, x.array
-    one = (0,) * (len(own.batch) - len(batch))          # of several matrices, the first stays
+    one = (0,) * (len(own.batch) - len(batch))          # of several matrices, only the first remains
     starts, plain, values = own.compressed[one], own.plain[one], array.values[one]
     count = min(own.count, high * wide)
     rows = module.arange(high + 1)

@@ -655,7 +655,7 @@ for _name, _dtype in ELEMENTS.items():
 
 
 def __getattr__(name: str) -> Any:
-    """Return the old class of the default dtype as `Storage`."""
+    """Return, as `Storage`, the old storage class of the default dtype."""
     if name == "Storage":
         return globals()[next(old for old, element in ELEMENTS.items() if element == get_default_dtype().name)]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -75,13 +75,13 @@ def increment_version(tensor: Any) -> None:
 
 
 class _Handle:
-    """The object that the tape holds in place of a saved tensor that may be written to."""
+    """The tape's placeholder for a saved tensor that may be written to."""
 
 
 class _Saved:
-    """The saved tensors of a block: as they are, until the first write to their memory; then copies.
+    """The saved tensors of a block: the tensors themselves until their memory is written to, then copies.
 
-    The tape's handles keep entries alive. PyTorch's names of the attributes.
+    Handles on the tape keep entries alive. Attributes have PyTorch's names.
     """
 
     def __init__(self) -> None:

@@ -180,7 +180,7 @@ class EventList(list[Any]):
     __str__ = table
 
     def export_chrome_trace(self, path: str, metadata: dict[str, Any] | None = None) -> None:
-        """Write the events, and what else is to be told, as JSON for a browser's trace viewer."""
+        """Write the events and the metadata as JSON for a browser's trace viewer."""
         text = json.dumps(trace_of(self, self.window, os.fspath(path)) | (metadata or {}), default=str).encode()
         if path.endswith(".gz"):
             import gzip
@@ -343,7 +343,7 @@ class _Step(record_function):
 
 
 def _timed(what: Any) -> record_function:
-    """Return the block of a step of a backward, or of a name: what `core.mode.timed` asks for."""
+    """Return the block that times a step of a backward, or a name, for `core.mode.timed`."""
     return record_function(what) if isinstance(what, str) else _Step(what)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from ..core.tape import TensorBase
 from ..overrides import resolve_name
 
-# questions that run no operator, and backward, whose steps have entries
+# queries that run no operator, and backward, whose steps have entries of their own
 SILENT = frozenset(
     "backward __array__ __array_wrap__ __deepcopy__ __dlpack__ __dlpack_device__ __format__ __len__ __repr__ _is_view "
     "as_subclass data_ptr dim dim_order element_size get_device is_complex is_conj is_contiguous is_floating_point "

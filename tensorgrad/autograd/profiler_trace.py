@@ -78,7 +78,7 @@ class Arguments:
                                list(arg) if isinstance(arg, tuple) else arg)
 
     def written(self) -> dict[str, Any]:
-        """Return what a trace says of the arguments."""
+        """Return the arguments as a trace has them."""
         return {"Input Dims": self.shapes, "Input type": self.types, "Input Strides": self.strides,
                 "Concrete Inputs": ["" if value is None else str(value) for value in self.values]}
 

@@ -52,7 +52,7 @@ def takes_sparse(gradcheck: Function) -> Function:
 
 
 def _pattern(x: Any, masked: bool) -> Any:
-    """The pattern of the values that are to vary: an input's own, or all places in its layout."""
+    """Return the pattern of the values to vary: the input's own, or one of all places in its layout."""
     from ..storage.sparse_patterns import converted
     own = pattern_of(x)
     if own is None or masked:

@@ -1,6 +1,6 @@
-"""Compare how fast a model runs: `python -m tensorgrad.benchmark model.py:make`, or the same on an ONNX file.
+"""Compare how fast a model runs: `python -m tensorgrad.benchmark model.py:make`, or `model.onnx`.
 
-`make` is a function without arguments, of a program for PyTorch. It returns a module, or (module, inputs), or a
+`make`, a function of a program for PyTorch, has no arguments and returns a module, or (module, inputs), or a
 function that returns these. Without inputs, --shape tells them. tensorgrad runs the model eager and compiled; PyTorch,
 onnxruntime and OpenVINO run it where they are installed, each in a process of its own, with the same parameters and
 inputs, and in turns. Results are compared first.

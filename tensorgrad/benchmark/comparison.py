@@ -45,7 +45,7 @@ class Row:
 
 @dataclass
 class Found:
-    """The rows, and what they were measured of and on."""
+    """The rows, the model and the machine of a comparison."""
 
     model: str
     threads: int
@@ -145,7 +145,7 @@ class Comparison:
         return arrays
 
     def loaded(self, given: list[np.ndarray], folder: Path, note: Callable[[str], Any]) -> dict[str, str]:
-        """Let every process load the model; return the file that each takes. One that cannot is left out."""
+        """Load the model in every process; return the file for each. Drop processes that cannot load it."""
         files, state = dict.fromkeys(self.processes, self.model), ""
         others = [name for name in ("onnxruntime", "openvino") if name in files]
         self.problems = dict[str, str]()

@@ -21,8 +21,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-STARTED = time.time()
-
 
 class Problem(Exception):
     """Why a model cannot be measured, for the user."""

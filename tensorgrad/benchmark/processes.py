@@ -1,4 +1,4 @@
-"""Processes that measure, seen from the one that asks them: requests and answers are pickles, in pipes."""
+"""The asking side of processes that measure: requests and answers are pickles in pipes."""
 from __future__ import annotations
 
 import pickle

@@ -1,4 +1,4 @@
-"""torch.compile and torch.compiler: programs without Python, for inference; other calls run as they are.
+"""torch.compile and torch.compiler: run programs without Python, for inference; other calls run eagerly.
 
 https://pytorch.org/docs/stable/torch.compiler.html
 """
@@ -109,7 +109,7 @@ allow_in_graph = assume_constant_result = nested_compile_region = wrap_numpy = _
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
-    """Return the callable under the mark of functions that are not compiled, or a decorator that does.
+    """Mark a callable as one that is never compiled; without a callable, return a decorator.
 
     https://pytorch.org/docs → torch.compiler.disable
     """
@@ -123,11 +123,11 @@ def substitute_in_graph(original_fn: Any, **kwargs: Any) -> Callable[[Any], Any]
 
 
 def cudagraph_mark_step_begin() -> None:
-    """The start of a step; there are no CUDA graphs."""
+    """Do nothing: there are no CUDA graphs."""
 
 
 def set_enable_guard_collectives(enabled: bool) -> bool:
-    """Return False: no process asks others whether they compile."""
+    """Return False: processes do not agree on compiling."""
     return False
 
 
@@ -171,7 +171,7 @@ def is_exporting() -> bool:
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs more than names when it is first asked for."""
+    """Import a name when it is first used."""
     if name in ("save", "load"):
         from . import artefacts
         return getattr(artefacts, name)

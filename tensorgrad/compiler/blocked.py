@@ -1,8 +1,7 @@
 """Pictures in blocks of 16 channels: targets of nodes whose arrays have the shape (N, ⌈C / 16⌉, H, W, 16).
 
-Channels after the last are zeros where pictures come into this order, and weights for them are 0: what they hold later
-stays finite and reaches no other channel. native/blocked.inc and native/blocked_planes.inc compute these nodes; each
-`__call__` here is their definition.
+Channels that fill the last block are zeros at first, and their weights are 0: later values in them stay finite and
+reach no other channel. native/blocked.inc and native/blocked_planes.inc compute these nodes; `__call__` defines them.
 """
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ def blocks(channels: int) -> int:
 
 
 def padded(x: Any, axis: int, size: int) -> Any:
-    """Return an array with zeros after its end along an axis, or itself, if it is so long."""
+    """Return an array, padded with zeros at the end of an axis if it is too short."""
     if x.shape[axis] == size:
         return x
     return np.pad(x, [(0, size - n if i == axis else 0) for i, n in enumerate(x.shape)])
@@ -43,7 +42,7 @@ def blocked(x: Any) -> Any:
 
 
 def unblocked(x: Any, channels: int) -> Any:
-    """Return pictures (N, C, H, W) of such blocks."""
+    """Return pictures (N, C, H, W), given their blocks."""
     n, b, h, w, _ = x.shape
     return np.ascontiguousarray(x.transpose(0, 1, 4, 2, 3).reshape(n, b * BLOCK, h, w)[:, :channels])
 
@@ -168,11 +167,12 @@ class DepthwiseWeight(Record):
     __name__ = "depthwise_weight"
 
 
-# ── what is computed in blocks ────────────────────────────────────────────────────────────────────────────────────────
+# ── steps in blocks ────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Following(Record):
-    """Steps after a kernel, in its pass: activation(y + bias + residual). Operands come in this order, as flagged."""
+    """Steps that a kernel applies to its result y: activation(y + bias + residual). Flags say which operands there are.
+    """
 
     bias: bool = False
     residual: bool = False
@@ -195,7 +195,7 @@ class Following(Record):
 
 
 class BlockedConvolution(Record):
-    """A convolution; operands: pictures, BlockedWeight, and those of `following`.
+    """A convolution. Operands: pictures, BlockedWeight, and the operands of `following`.
 
     `channels` and `size` are those of the result. With `transposed`, it is a transposed convolution; for a `first`
     layer the pictures are not in blocks; with `winograd`, the weights are WinogradWeight.
@@ -236,7 +236,7 @@ class BlockedConvolution(Record):
 
 
 class BlockedDepthwise(Record):
-    """A convolution of each channel by a kernel of its own; operands: pictures, DepthwiseWeight, and what follows."""
+    """A depthwise convolution. Operands: pictures, DepthwiseWeight, and the operands of `following`."""
 
     stride: Shape
     padding: Shape

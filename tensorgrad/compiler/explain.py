@@ -15,7 +15,7 @@ SHOWN = 60                  # characters of an argument that a table shows
 class Explanation:
     """The answer of `explain()` of a compiled function or module; printed, it is a text with tables.
 
-    `graphs` are the entries that run compiled, `reasons` {text: number of calls} those why calls ran eagerly, `changed`
+    `graphs` are the entries that run compiled, `reasons` is {why calls ran eagerly: their number}, and `changed` lists
     what made graphs invalid.
     """
 

@@ -1,4 +1,4 @@
-"""Freeze a compiled module: let go of tensors that its graph does not need any more, as they were packed or folded."""
+"""Freeze a compiled module: free tensors that its graph no longer needs because they were packed or folded."""
 from __future__ import annotations
 
 import ctypes
@@ -14,7 +14,7 @@ FROZEN = ("Trying to run Pytorch Eager Module after Dynamo Freezing. The origina
 
 
 class Erased(Tensor):
-    """A tensor in the place of a discarded one: it has a shape and a dtype, and refuses all operations."""
+    """The replacement of a freed tensor: has its shape and dtype, and refuses all operations."""
 
     _is_param = True
 
@@ -50,7 +50,7 @@ def trim() -> int:
 
 
 def erase(module: Module, trace: Trace) -> None:
-    """Replace the parameters and buffers that a module's trace read, and drop what else holds them but its graph."""
+    """Replace the parameters and buffers that a module's trace read, so that only its graph holds them."""
     read = {id(tensor) for tensor in trace.tensors.values()}
     for path, child in module.named_modules():
         for table in (child._parameters, child._buffers):

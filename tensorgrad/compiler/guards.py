@@ -1,7 +1,7 @@
 """Guards of compiled code: the values of tensors, and Python's state that a trace read.
 
-Checks are flat lists, which native/guards.c compares; without it, Python does. They only say "all as before": what
-follows from a difference is for slower code to find out.
+native/guards.c, or Python without it, compares flat lists. The comparison only says if everything is as before; slower
+code finds out what a difference means.
 """
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCALARS = frozenset({int, float, complex, str, bytes})      # equal values of th
 
 
 def exposed(tensor: Any) -> bool:
-    """Return True if the memory may change unseen: it is a NumPy array's, a buffer's, or other processes', too."""
+    """Return True if writes to the memory can go unseen: a NumPy array, a buffer or another process shares it."""
     storage = tensor._storage
     return bool((storage.fixed or storage.shared is not None or storage.block is not None and storage.block.fixed)
                 and getattr(getattr(tensor.array, "flags", None), "writeable", True))
@@ -98,8 +98,8 @@ class Guards:
 
     def __init__(self, places: list[Any], words: set[str], but: Collection[tuple[int, str]] = ()) -> None:
         self.places, self.words, self.but = places, words, but
-        self.flat: tuple[Any, Any] = ((), None)     # of what is quick to compare, and the same in C
-        self.slow: tuple[Any, ...] = ()         # places that are no lists, cells, or dictionaries of names
+        self.flat: tuple[Any, Any] = ((), None)     # places that are quick to compare, and their prepared form for C
+        self.slow: tuple[Any, ...] = ()             # other places
         self._refresh()
 
     def __len__(self) -> int:

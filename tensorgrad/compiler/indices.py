@@ -1,4 +1,4 @@
-"""Errors of indices out of range: programs check indices before an op runs, but a graph knows no values then."""
+"""Errors for indices out of range. Programs check indices before an op runs; graphs do so while it runs."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from ..ops.indexing import ARRAY
 
 
 def _embedding(x: Any, index: Any, **params: Any) -> None:
-    """Check indices of rows; of elements, as `take` has them, which may count from the end."""
+    """Check indices of rows, or of elements for `take`, where negative ones count from the end."""
     if x.ndim > 1 and _outside(index, x.shape[0]):
         raise IndexError("index out of range in self")
     if x.ndim == 1 and _outside(index, n := x.shape[0], -n):

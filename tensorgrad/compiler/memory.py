@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 ARENA, INPUT, CONSTANT, OUTPUT = range(4)               # kinds of buffers, as native/program.c has them
-WEAK, STRONG = 16, 64                                   # bytes to which memory from outside, and ours, is aligned
+WEAK, STRONG = 16, 64                                   # alignment in bytes: of memory from outside, and of the arena
 LINE = 64               # bytes of a cache line: every buffer begins at one
 
 
@@ -52,9 +52,9 @@ def template(size: int, alignment: int) -> Any:
 class Buffer:
     """Memory of a plan, for an array of some shape and dtype.
 
-    `used` are the first and the last step that touch it, `holders` the nodes whose values are in it, `memory` is its
-    template, `place` its number in the program, `shift` where it begins there. `source` tells where a constant comes
-    from.
+    `used` are the first and the last step that touch it, `holders` the nodes whose values are in it. `memory` is its
+    template, `place` the number of the program's buffer that contains it, and `shift` its offset there. `source` names
+    the origin of a constant.
     """
 
     __slots__ = ("kind", "shape", "dtype", "bytes", "used", "holders", "memory", "place", "shift", "source")

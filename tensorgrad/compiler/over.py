@@ -1,6 +1,6 @@
-"""Elementwise ops that write over one of their operands: over[name](x, …, at=0) computes in the memory of x.
+"""Elementwise ops that overwrite an operand: over[name](x, …, at=0) computes in the memory of x.
 
-Each computes what the op's kernel for NumPy computes. Operands are float32 or float64 arrays with an axis, and numbers.
+Results are those of the op's kernel for NumPy. Operands are float32 or float64 arrays with an axis, and numbers.
 """
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The plan of a graph: kernel calls on memory that is planned for all of them, and the nodes that Python runs between
-them.
+"""The plan of a graph: kernel calls on memory that is planned for all of them, with nodes that Python runs in between.
 
 An emitter (compiler/emit/) gets a `Build` and `Value`s, arrays of the plan without memory of their own: a shape, a
 dtype, strides and an offset in a `Buffer`. It asks for calls of kernels; each is checked against its row of
@@ -28,7 +27,7 @@ from .values import computed
 
 COPIED = 5              # axes that the kernel `copy` has
 MOST_COPIES = 64        # calls of it for one copy
-NUMBERS = {4: np.dtype(np.float32), 8: np.dtype(np.float64)}      # moved, not computed with
+NUMBERS = {4: np.dtype(np.float32), 8: np.dtype(np.float64)}      # dtypes that are copied, and not computed with
 
 
 class Refused(Exception):
@@ -59,7 +58,7 @@ class Step(Record):
 
 
 class Changed(Exception):
-    """A step of Python gave an array of another shape or dtype than the graph says."""
+    """A step of Python returned an array whose shape or dtype differs from the graph's."""
 
 
 class Plan(Record):
@@ -90,7 +89,7 @@ class Plan(Record):
                                  for i, value in enumerate(self.outputs))
 
     def results(self, arrays: Sequence[Any]) -> list[Any]:
-        """Return the results, given the output arrays of the program: these, or views of them."""
+        """Return the results: the output arrays of the program, or views of them."""
         found = []
         for value in self.outputs:
             array = arrays[self.places[value.buffer.place][1]]
@@ -300,7 +299,7 @@ class Build:
         return native.program([(b.kind, b.memory.view(b.dtype).reshape(b.shape)) for b in buffers], calls), parts
 
     def _result(self, value: Value) -> Value:
-        """Return a result in memory that is not the caller's, nor a constant of ours."""
+        """Return a result in memory that neither the caller nor a constant uses."""
         if value.buffer.kind not in (INPUT, CONSTANT):
             return value
         copy = self.new(value.shape, value.dtype)

@@ -41,7 +41,7 @@ class Room(threading.local):
             return np.empty(shape, dtype)
         if self.memory is None:
             empty_memory()                                          # blocks that are kept do not serve this one
-            block = np.empty(self.left + APART, np.uint8)           # no more: large pages do not stay empty
+            block = np.empty(self.left + APART, np.uint8)           # not more, so that no large page stays empty
             self.memory = block[-block.ctypes.data % APART:]
         part, self.memory = self.memory[:prod(shape) * dtype.itemsize], self.memory[size:]
         self.left -= size

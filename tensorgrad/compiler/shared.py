@@ -9,7 +9,7 @@ import numpy as np
 from ..graph.node import Node
 from .guards import exposed
 
-MOST = 100_000              # keys after which the table begins anew
+MOST = 100_000              # the table is emptied after so many keys
 
 
 class Shared:

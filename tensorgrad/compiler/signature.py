@@ -1,4 +1,4 @@
-"""The signature of a call: what of its arguments a graph depends on."""
+"""The signature of a call: the properties of its arguments that a graph depends on."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ def twins(tensors: Sequence[Any]) -> tuple[int, ...]:
 
 
 class Unlike(Exception):
-    """An argument is none that graphs take: the call runs eagerly."""
+    """Graphs do not take an argument: the call runs eagerly."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)

@@ -1,4 +1,4 @@
-"""How compiled functions act for now, and what was counted: PyTorch's `set_stance`, `reset` and `counters`."""
+"""The state of the compiler: PyTorch's `set_stance`, `reset` and `counters`."""
 from __future__ import annotations
 
 from collections import Counter, defaultdict

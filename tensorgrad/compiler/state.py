@@ -1,4 +1,4 @@
-"""The trace that a thread runs, and reasons for eager calls: light, for `torch.compiler.is_compiling()`."""
+"""The trace that a thread runs, and reasons for eager calls. Imports little, for `torch.compiler.is_compiling()`."""
 from __future__ import annotations
 
 import threading

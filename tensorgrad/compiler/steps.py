@@ -169,7 +169,7 @@ class Memory:
         return frozenset().union(() if view else (node,), *(self._owners[each] for each in node._input_nodes))
 
     def free_operand(self, node: Node) -> int | None:
-        """Return the number of the operand whose memory a node may write its result to, if there is one.
+        """Return the number of an operand that a node may overwrite with its result; None if there is none.
 
         It has the result's shape and dtype, is alone in new memory, and nothing reads that after this node.
         """

@@ -1,7 +1,7 @@
 """The Python objects that a program may read besides its arguments: attributes, closures, globals, containers.
 
-A trace bakes their values in. They are therefore compared before each compiled call, and after the trace itself: a
-program that changes them has effects, which a graph cannot have.
+A graph is valid for their values at the trace. They are compared before each compiled call, and after the trace itself,
+where a change means that the program has effects, which a graph cannot have.
 """
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from ..nn.modules._shortcut import Shortcut
 from ..nn.modules.module import Module
 from .guards import checksum, same
 
-DEEPEST, MOST = 6, 20_000       # how far objects are followed, and how many of them
-LONGEST, LARGEST = 1024, 1 << 20        # containers and arrays that are compared by identity alone have more
+DEEPEST, MOST = 6, 20_000       # the depth to which objects are followed, and the most that are followed
+LONGEST, LARGEST = 1024, 1 << 20        # larger containers and arrays are compared by identity alone
 IMMUTABLE = (str, bytes, int, float, complex, type(None), type, BuiltinFunctionType, np.dtype, CodeType, range, slice)
 GENERATOR = "bit_generator", "getstate", "initial_seed"      # NumPy's, Python's and tensorgrad's have one of these
 GLOBAL_HOOKS = [f"_global_{name}_hooks" for name in ("forward_pre", "forward", "backward_pre", "backward")]
@@ -103,7 +103,7 @@ class Surroundings:
         self.places: list[Place] = []
         self.tensors: dict[str, Any] = {}
         self.paths: dict[int, str] = {}                 # of modules
-        self._seen: dict[int, Any] = {}                 # keeps what is known by its id alive
+        self._seen: dict[int, Any] = {}                 # keeps objects alive that are known by their id
         self._named: set[tuple[int, int]] = set()
         self._wanted: set[str] = set()
         self.generators: list[Any] = []                 # of random numbers
@@ -112,7 +112,7 @@ class Surroundings:
             self.value(other, "")
 
     def forget_tensors(self) -> None:
-        """Let go of the tensors, and take what the places hold now for what was found."""
+        """Drop the tensors, and note the present contents of the places."""
         self.tensors.clear()
         self._seen.clear()
         for place in self.places:
@@ -264,7 +264,7 @@ class Surroundings:
             if not isinstance(scope[name], ModuleType):
                 self.value(scope[name], _joined(title, name), depth + 1)
 
-    # ── what became of them ───────────────────────────────────────────────────────────────────────────────────────────
+    # ── changes ───────────────────────────────────────────────────────────────────────────────────────────
 
     def changes(self) -> Iterator[tuple[Place, str]]:
         """Yield (place, name) for whatever differs from what was found."""

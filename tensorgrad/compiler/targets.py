@@ -1,6 +1,6 @@
 """Targets of the nodes that passes make: an op of the table joined with what follows it.
 
-A target is called with arrays and returns an array: this is its definition. Emitters and kernels must agree with it.
+Calling a target with arrays returns its result, by definition; emitters and kernels must agree with that.
 """
 from __future__ import annotations
 

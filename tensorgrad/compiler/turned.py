@@ -1,4 +1,4 @@
-"""Linear layers with their weights turned, as (in, out): BLAS multiplies rows by these faster, unless they are few."""
+"""Linear layers with transposed weights (in, out), by which BLAS multiplies one row, or many, faster."""
 from __future__ import annotations
 
 from math import prod

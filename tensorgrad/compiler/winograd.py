@@ -22,8 +22,8 @@ from ..runtime.thread_pool import available, finish, scratch, spans
 from .targets import Joined
 
 TRANSFORM = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])     # G
-TILES = 256                         # tiles at a time: their planes stay in the cache
-LEAST = 40                          # fewer tiles make products of matrices that are too narrow
+TILES = 256                         # the number of tiles at a time: their planes fit the cache
+LEAST = 40                          # the least number of tiles: with fewer, matrices are too narrow
 PRODUCT = 0.015                     # nanoseconds for a product of two numbers
 
 
@@ -80,7 +80,7 @@ class Winograd(Record):
         sums = scratch.take("winograd sums", (4, 4, len(y[0]), n * end), x.dtype)
         np.matmul(kernels, tiles.reshape(4, 4, channels, -1), out=sums)
         if b is not None:
-            sums[1, 1] += b[:, None]                    # which is in each of the four results
+            sums[1, 1] += b[:, None]                    # part of each of the four results
         halves = scratch.take("winograd halves", (2, *sums.shape[1:]), x.dtype)
         fold(sums, halves)
         found = scratch.take("winograd results", (2, 2, *sums.shape[2:]), x.dtype)

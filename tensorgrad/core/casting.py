@@ -1,4 +1,4 @@
-"""Dtypes of operands and results: the common one, that of numbers, and the precision that results are rounded to."""
+"""Dtypes of operands and results: the common dtype, the dtype of Python numbers, and the precision of results."""
 from __future__ import annotations
 
 from typing import Any
@@ -24,7 +24,7 @@ HALF_DTYPES = (float16, bfloat16)
 
 
 def is_half(array: Any) -> bool:
-    """Return True for an array of few bits: float32, or complex64, computes in its place."""
+    """Return True for bfloat16, float16 and complex32: ops compute in float32 or complex64 in their place."""
     return hasattr(array, "dtype") and array.dtype.char in HALVES
 
 
@@ -46,7 +46,7 @@ def _number_dtype(number: Any) -> Dtype:
     for kind in (bool, int, float, complex):
         if isinstance(number, kind):
             return of_number(kind)
-    if hasattr(number, "dtype"):     # a NumPy scalar counts as the Python number it stands for; a bool as a float
+    if hasattr(number, "dtype"):     # a NumPy scalar counts as the Python number of its value, a bool as a float
         return of_number(float if number.dtype.kind == "b" else type(number.item()))
     raise TypeError(f"expected a Tensor or a number, got {type(number).__name__}")
 
@@ -62,7 +62,7 @@ def number_array(number: Any, dtype: Any, backend: Any) -> Any:
 
 
 def rounded(y: Any, dtype: Any, backend: Any) -> Any:
-    """Return a result that was computed with more bits in the precision of a dtype of few."""
+    """Round a result that was computed in a wider dtype to a dtype of 16 bits."""
     return y if (target := precise(y.dtype.kind, dtype)) is None else backend.cast(y, target)
 
 

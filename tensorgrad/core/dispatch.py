@@ -258,7 +258,7 @@ def parts(op: type[Op], parent: Any, arrays: Any) -> list[Any]:
     storage.watched = True
     outs = [wrap(array, storage) for array in arrays]
     kind = "several" if mode.grad else view_kind()
-    origin = Origin(parent, op, (parent,), {}, kind)        # one for all: there may be millions
+    origin = Origin(parent, op, (parent,), {}, kind)        # shared by all nodes: there may be millions
     for out in outs:
         out.origin = origin
         if kind == "no_grad" and node_of(parent) is not None:

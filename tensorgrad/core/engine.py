@@ -119,7 +119,7 @@ def _start(i: int, node: Any, g: Any) -> Any:
 
 
 def _calculate_shape(output: Any, grad: Any, is_grads_batched: bool) -> tuple[Any, Any]:
-    """The shape of an output, or of the gradient that an edge takes, and that of one gradient for it."""
+    """Return the shape of an output, or of the gradient that an edge takes, and the shape of one gradient for it."""
     if isinstance(output, GradientEdge):
         if is_grads_batched:
             raise RuntimeError("Batched grads are not supported with GradientEdge")

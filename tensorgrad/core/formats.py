@@ -1,7 +1,7 @@
-"""Memory formats: images in channels_last stay so through the ops that PyTorch keeps them in, see `Op.images`.
+"""Keep images in channels_last, for the ops that keep the format in PyTorch: see `Op.images`.
 
 Kernels compute contiguous results. Where an operand is in channels_last, the results are copied to that format, and so
-are the gradients that their step pulls back. Other operands cost one look at their strides.
+are the gradients that their step pulls back. For other operands, one check of the strides is all that this costs.
 """
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .tape import TensorBase
 
 
 def keeping_images(op: type[Op], call: Callable[..., Any]) -> Callable[..., Any]:
-    """Make the function of an op lay results out like operands that are images, if the op names these."""
+    """Return the function of an op such that results have the format of the operands that `Op.images` names."""
     if not op.images:
         return call
     named = op.images.split()
@@ -40,12 +40,12 @@ def keeping_images(op: type[Op], call: Callable[..., Any]) -> Callable[..., Any]
 
 
 def in_channels_last(tensor: Any, most: int = 4) -> bool:
-    """Return True for a tensor of images in channels_last, of at most so many axes, where arrays have strides."""
+    """Return True for a tensor of images in channels_last with at most `most` axes, on a backend with strides."""
     return type(tensor._storage).ordered is not None and is_channels_last(tensor.array, most)
 
 
 def images(y: Any, backend: Any) -> Any:
-    """Return an array of images in channels_last; anything else as it is."""
+    """Return an array of images copied to channels_last; return anything else unchanged."""
     return compute(OPS["channels_last"].kernels[backend], y) if _in_another_format(y) else y
 
 

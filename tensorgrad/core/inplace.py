@@ -155,9 +155,9 @@ def in_place(target: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def is_spread(array: Any) -> bool:
-    """Return True if several elements of an expanded array share a place of memory that may be written to."""
+    """Return True if elements of an expanded array share an address in writable memory."""
     flags = getattr(array, "flags", None)
-    return flags is not None and getattr(flags, "writeable", True) and any(     # CuPy says nothing of it
+    return flags is not None and getattr(flags, "writeable", True) and any(     # CuPy has no such flag
         step == 0 and n > 1 for step, n in zip(getattr(array, "strides", ()), array.shape, strict=False))
 
 

@@ -1,4 +1,4 @@
-"""Copies that share memory until it is written to: `torch._lazy_clone`.
+"""Copies on write: `torch._lazy_clone` shares memory until one of the tensors is written to.
 
 The arrays of both sides are read-only. A write, and `numpy()`, first gives one side memory of its own, and the tensors
 of that side arrays there; the last side keeps the memory. A storage does not know its tensors: the garbage collector
@@ -22,7 +22,7 @@ from .tape import TensorBase, node_of
 
 
 class Side:
-    """The storages that show one of the copies: several share a memory if `x.data` made them."""
+    """The storages of one of the copies: more than one if `x.data` made others of the same memory."""
 
     __slots__ = ("storages", "sides", "block", "__weakref__")
 
@@ -41,7 +41,7 @@ class Side:
             getattr(holder, name).flags.writeable = False
 
     def part(self) -> None:
-        """Give the side memory of its own, unless it is the last to use this one."""
+        """Copy the memory for this side, unless no other side uses it any more."""
         self.sides.discard(self)
         start, old = self.block.ctypes.data, self.block
         block = old.copy(order="K") if self.sides else old
@@ -49,7 +49,7 @@ class Side:
         for holder, name in self._holders():
             array = getattr(holder, name)
             offset = array.ctypes.data - start
-            if 0 <= offset < max(old.nbytes, 1):            # else the tensor has been given other memory
+            if 0 <= offset < max(old.nbytes, 1):            # otherwise the tensor has other memory by now
                 setattr(holder, name, np.ndarray(array.shape, array.dtype, block, offset, array.strides))
         for storage in self.storages:
             storage.lazy = None
@@ -61,7 +61,7 @@ class Side:
 
 
 def lazy_clone(tensor: Any) -> Any:
-    """Return a copy that shares the memory until one of both is written to, or a copy where others may write unseen."""
+    """Return a copy that shares the memory until a write; copy at once if writes to the memory can go unseen."""
     storage = tensor._storage
     if (block := _block(storage, tensor.array)) is None:
         return apply(OPS["clone"], tensor)

@@ -167,7 +167,7 @@ class Node:
             return self._metadata
 
     def without_hooks(self) -> Node:
-        """Return the same step as another node, on which no hooks hang."""
+        """Return a node of the same step without hooks."""
         twin = type(self)()
         for name in Node.__slots__:
             if name not in ("hooks", "__weakref__") and hasattr(self, name):

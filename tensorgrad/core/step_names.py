@@ -1,4 +1,4 @@
-"""Names of steps where PyTorch makes one step, or other ones, of a function that several ops make up here.
+"""Names of steps for functions that are composed of several ops here, and of one op or other ops in PyTorch.
 
 `print` shows a tensor's `grad_fn` by its name. An op has the name of PyTorch's step (`Op.name`); `called` gives another
 one to the step that a tensor is the result of, and `naming` to those of a function's results.

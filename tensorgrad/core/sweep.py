@@ -81,7 +81,7 @@ def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted
                     needed = not useful.isdisjoint(node.edges)
                     if node in wanted:
                         found[node] = arrived if needed else g      # PyTorch's rule for hooks on inner tensors
-                        needed = needed or adding       # its hooks run, though nothing further is wanted
+                        needed = needed or adding       # its hooks run, although nothing behind it is wanted
                 if needed:
                     if type(node) is Output:
                         wait_at_step(node, g, grads)
@@ -109,7 +109,7 @@ def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted
 def _begun(grads: dict[Any, Any], order: Any, create_graph: bool) -> tuple[dict[Any, Any], bool, Any]:
     """Return the gradients to begin with, whether to record, and the detour of a batch of gradients, or None.
 
-    The detour goes round steps that know of no batches.
+    The detour bypasses steps that cannot take a batch of gradients.
     """
     if CLASSES and not create_graph and (tensors := class_hooks.back(order, grads)) is not None:
         grads, create_graph = tensors, True
@@ -142,7 +142,7 @@ def _without_gradient(node: Any, useful: Any, create_graph: bool) -> Any:
 
 
 def _hears(leaf: Leaf, grads: dict[Any, Any]) -> bool:
-    """Return True if a leaf without a gradient has hooks that this sweep calls: they see None."""
+    """Return True if this sweep calls hooks of a leaf that gets no gradient, with None."""
     useful = mode.sweep.useful
     heard = leaf.hooks is not None and (useful is None or leaf in useful)
     if heard:
@@ -156,7 +156,7 @@ def _modes() -> tuple[Any, ...]:
 
 
 def _restore(grad: bool, outer: Any, hooks: Any, watchers: Any) -> None:
-    """Restore the modes of before a sweep; a step may have entered saved_tensors_hooks, and not left it."""
+    """Restore the modes that were set before a sweep: a step may have entered saved_tensors_hooks and not left it."""
     mode.sweep = outer
     if mode.watching.hooks is not hooks:
         mode.watching.hooks, mode.watching.watchers = hooks, watchers

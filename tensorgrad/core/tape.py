@@ -61,7 +61,7 @@ class Leaf(Node):
 
 
 def renew_leaf(tensor: Any, array: Any = None) -> None:
-    """Give a leaf with other memory a new node: recorded steps lead to the leaf as it was."""
+    """Give a leaf whose memory was replaced a new node; recorded steps keep the previous node."""
     before = tensor._node
     tensor._node = Leaf(tensor, array)
     tensor._node.hooks = before.hooks

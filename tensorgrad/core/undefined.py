@@ -59,7 +59,7 @@ def _kind(step: str) -> Any:
 
 
 def undefined(function: str, results: Any, *inputs: Any, step: str = "") -> Any:
-    """Record the floating point results of a function without a derivative, if one of its inputs is on the tape.
+    """Record the floating-point results of a function without a derivative, if one of its inputs is on the tape.
 
     step: the name of PyTorch's step, "Unique2Backward0"; functions for which it has none share one.
     """

@@ -16,7 +16,7 @@ class Batches:
     moved: Any              # moved(tensor, backend): a copy on another device
     lifted: Any             # lifted(tensor, backend): a tensor at a deeper level
     detour: Any             # detour(grads, order): the rearrangement for a sweep from batched gradients
-    by_own_rule: Any        # by_own_rule(function, args): a Function on batches by its `vmap`
+    by_own_rule: Any        # by_own_rule(function, args): apply a Function to batches by its `vmap`
 
     def register(self, **answers: Any) -> None:
         for name, answer in answers.items():

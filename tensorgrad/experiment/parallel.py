@@ -93,9 +93,6 @@ class Alone:
     def abort(self) -> None:
         """Abort the other processes, which would wait for this one."""
 
-    def mean_gradients(self, parameters: Any) -> None:
-        """Average gradients over the processes, if backward has not done so."""
-
 
 class Replicas(Alone):
     """A single process with several GPUs (`dp`): each has a copy of the module and a part of the batch."""

@@ -1,7 +1,7 @@
-"""Numbers of a graph as formulas of sizes that vary, found from the numbers at several sizes.
+"""Formulas of sizes that vary, for the numbers of a graph, fitted to the numbers at several sizes.
 
-A formula is a polynomial of the sizes of degree two at most, or the floor of a fraction of one size. It must give the
-number at each of the sizes.
+A formula is a polynomial of the sizes of degree two at most, or the floor of a fraction of one size. At each of the
+sizes its value must be the number.
 """
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Formula(NamedTuple):
 
 
 def formula_of(values: Sequence[int], points: Sequence[Point]) -> Formula | None:
-    """Return the formula of a number that has these values at these points; None if there is none of the kinds.
+    """Return a formula with these values at these points; None if no formula of the kinds fits.
 
     >>> points = [{"n": n, "m": m} for n, m in [(3, 5), (2, 2), (7, 11), (4, 9), (30, 17), (5, 3), (8, 6)]]
     >>> str(formula_of([2 * p["n"] * p["m"] for p in points], points))

@@ -185,7 +185,7 @@ class Reader:
         return signatures.OutputSpec(kinds.USER_OUTPUT, arg)
 
     def _shapes(self, users: list[Any]) -> tuple[list[Any], dict[tuple[int, int], Any]]:
-        """Return the shapes of the user's inputs, and what their axes may vary by."""
+        """Return the shapes of the user's inputs, and the Dims of their axes."""
         dims: dict[str, Dim] = {}
         shapes: list[Any] = []
         axes: dict[tuple[int, int], Any] = {}

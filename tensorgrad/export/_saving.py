@@ -16,7 +16,7 @@ def save(ep: ExportedProgram, f: Any, *, extra_files: dict[str, Any] | None = No
          opset_version: dict[str, int] | None = None, pickle_protocol: int = 2) -> None:
     """Write an exported program to a file, in PyTorch's format (`.pt2`).
 
-    PyTorch reads it too, if all of its ops have operators there: an op that has none is written by its name here.
+    PyTorch can read the file if each op has an operator of PyTorch; other ops are written under their names here.
 
     Input: a program, and a path or a file that is open for writing
     Errors: TypeError for other things than programs; NotImplementedError for containers and arguments that files do
@@ -47,7 +47,7 @@ def save(ep: ExportedProgram, f: Any, *, extra_files: dict[str, Any] | None = No
 
 def load(f: Any, *, extra_files: dict[str, Any] | None = None, expected_opset_version: dict[str, int] | None = None
          ) -> ExportedProgram:
-    """Return the exported program in a file that this function's counterpart or PyTorch wrote.
+    """Return the exported program in a file that `save` or PyTorch wrote.
 
     No code from the file runs: it may call the operators of a fixed list, and its tensors are bytes.
 

@@ -1,4 +1,4 @@
-"""Exported programs as modules that have the program's modules again.
+"""Exported programs as modules with the submodules of the original.
 
 https://pytorch.org/docs/stable/export.html#torch.export.unflatten
 """
@@ -17,11 +17,11 @@ from .exported_program import ExportedProgram, in_order
 from .graph_signature import InputKind
 
 __all__ = ["FlatArgsAdapter", "InterpreterModule", "UnflattenedModule", "unflatten"]
-Call = tuple[str, int]              # the path of a module, and how many calls of it came before
+Call = tuple[str, int]              # (the path of a module, the number of its earlier calls)
 
 
 class FlatArgsAdapter:
-    """Rearranges arguments that are nested in another way than the program's: override `adapt`."""
+    """Rearranges arguments whose nesting differs from the program's: override `adapt`."""
 
     def adapt(self, target_spec: Any, input_spec: Any, input_args: list[Any], metadata: Any = None,
               obj: Any = None) -> list[Any]:
@@ -42,7 +42,7 @@ class UnflattenedModule(Module):
 
     def __init__(self, export_module: ExportedProgram, flat_args_adapter: FlatArgsAdapter | None = None) -> None:
         super().__init__()
-        program = export_module.run_decompositions()        # no writes among the steps: results hold the last values
+        program = export_module.run_decompositions()        # last values are results, so that no step writes
         self.graph_signature, self.flat_args_adapter = export_module.graph_signature, flat_args_adapter
         self._program, self._names = program, program._names
         self.check_input_constraints = True
@@ -57,7 +57,7 @@ class UnflattenedModule(Module):
         self._root = [InterpreterModule(self, frame.graph)]      # in a list: no submodule
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the program. ValueError for arguments that are nested in another way."""
+        """Run the program. ValueError for arguments with another nesting."""
         program = self._program
         args, kwargs = in_order(args, kwargs, program._in_spec)
         leaves, spec = tree_flatten((args, kwargs))
@@ -96,7 +96,7 @@ class Made(NamedTuple):
     """Tensors and modules of an unflattened program so far."""
 
     tensors: dict[int, Any]             # copies of the program's, by id
-    modules: dict[str, list[Any]]       # those of each path, which differ in their steps
+    modules: dict[str, list[Any]]       # the modules of each path, which differ in their steps
 
 
 class Frame:

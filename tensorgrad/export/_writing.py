@@ -179,7 +179,7 @@ class Writer:
         if isinstance(target, OpOverload):
             name = f"{target._opname}.{target._overloadname}"
             text, names = f"torch.ops.{target}", ARGUMENTS.get(name, ["self", "other"])
-        elif isinstance(target, OpFunction):        # an op that PyTorch has no operator for, which it cannot read
+        elif isinstance(target, OpFunction):        # an op without an operator of PyTorch, which cannot read this
             text, names = f"tensorgrad.fx.table.{target.__name__}", [f"input_{i}" for i in range(len(node.args))]
         elif target is operator.getitem or target in TEXTS:
             text, names = f"_operator.{target.__name__}", ["a", "b"]
@@ -200,7 +200,7 @@ class Writer:
             return [{"as_tensor": {"name": node.name}}]
         parts = {user.args[1]: user.name for user in node.users}
         names = [parts.get(i, f"{node.name}_unused_{i}") for i in range(len(values))]
-        if node.target.__name__.startswith(("split", "unbind", "chunk")):       # whose results are one list
+        if node.target.__name__.startswith(("split", "unbind", "chunk")):       # operators whose results are one list
             return [{"as_tensors": [{"name": name} for name in names]}]
         return [{"as_tensor": {"name": name}} for name in names]
 

@@ -11,13 +11,12 @@ from ..graph.inputs import parameters_of
 from ..utils._pytree import GetAttrKey, register_pytree_node, tree_map
 
 __all__ = ["AdditionalInputs", "Dim", "ShapesCollection", "dims", "register_dataclass"]
-UNBOUNDED = "int_oo"                # PyTorch's text for no bound
 PAGE = ("For more information about this error, see: "
         "https://pytorch.org/docs/main/generated/exportdb/index.html#dynamic-shapes-validation")
 
 
 class _DimHint(Enum):
-    """A hint for the size of an axis that has no name."""
+    """A hint for the size of an axis, which has no name."""
 
     AUTO = 0
     STATIC = 1

@@ -210,7 +210,7 @@ class ExportedProgram:
             yield buffer
 
     def run_decompositions(self, decomp_table: Any = None) -> ExportedProgram:
-        """Return the program as one of functions: last values of buffers and inputs that it writes to are results.
+        """Return the program without writes: last values of buffers and inputs are results.
 
         Operators of `decomp_table`, {operator: function of its arguments}, become the steps of their functions; the
         others are those of the program.

@@ -1,4 +1,4 @@
-"""PyTorch's mark of functions that are to stay as they are, which packages use, too."""
+"""PyTorch's decorator for functions that later versions keep, which packages use, too."""
 from __future__ import annotations
 
 from collections.abc import Callable

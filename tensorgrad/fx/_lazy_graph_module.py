@@ -1,4 +1,4 @@
-"""Modules of graphs that packages make by PyTorch's internal names; their code is generated at once."""
+"""PyTorch's internal names for modules of graphs, which packages use. Code is generated at once."""
 from __future__ import annotations
 
 from collections.abc import Iterator

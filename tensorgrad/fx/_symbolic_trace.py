@@ -267,8 +267,10 @@ class Tracer(TracerBase):
 
     def create_args_for_root(self, root_fn: Callable[..., Any], is_module: bool,
                              concrete_args: Any = None) -> tuple[Any, list[Any]]:
-        """Return the function to run and its arguments: placeholders for its parameters, or what `concrete_args` has
-        in their place. Containers among these are flattened: then each leaf is an input."""
+        """Return the function to run and its arguments: placeholders, or values of `concrete_args`.
+
+        Containers among these values are flattened, and each leaf is an input.
+        """
         function: Any = inspect.unwrap(root_fn)
         code = function.__code__
         total, names = code.co_argcount + code.co_kwonlyargcount, iter(code.co_varnames)
@@ -315,7 +317,7 @@ class Tracer(TracerBase):
         return proxy
 
     def _proxy_placeholder(self, name: str, concrete_args: Any, sig: Any, fn_for_analysis: Any) -> Any:
-        """Return the proxy of a parameter, or what `concrete_args` has in its place, with steps that check it."""
+        """Return the proxy of a parameter, or its value in `concrete_args`, with steps that check it."""
         default: Any = ()
         if name[0] != "*" and sig.parameters[name].default is not inspect.Parameter.empty:
             default = (sig.parameters[name].default,)
@@ -374,7 +376,7 @@ class Tracer(TracerBase):
             _is_fx_tracing_flag = before
 
     def _begin(self, root: Any) -> Any:
-        """Start an empty graph for a root, and return the function to trace."""
+        """Begin an empty graph for a root; return the function to trace."""
         if isinstance(root, Module):
             self.root = root
             if not hasattr(type(root), self.traced_func_name):

@@ -1,6 +1,6 @@
-"""Lowered nodes as PyTorch's operators, which `make_fx` and `export` put in the place of ops of the table.
+"""Replace ops of the table in lowered graphs by PyTorch's operators, for `make_fx` and `export`.
 
-Rules are as in `interpret/aten_rules.py`. Those here give operators that PyTorch composes of others, which graphs keep
+Rules are as in `interpret/aten_rules.py`. Operators here are those that PyTorch composes of others; graphs keep them
 whole.
 """
 from __future__ import annotations
@@ -92,7 +92,7 @@ def drawn(call: Any, made: Any, name: str, args: tuple[Any, ...], params: dict[s
 def added(op: Any, graph: Any, args: tuple[Any, ...], params: dict[str, Any], meta: dict[str, Any]) -> Any:
     """Add the operators that compute an op to a graph, and return the last node; NotImplemented if there are none."""
     def value(arg: Any) -> Any:
-        if isinstance(arg, Node) and "val" not in arg.meta:         # a step before the last
+        if isinstance(arg, Node) and "val" not in arg.meta:         # one of several operators, but not the last
             arg.meta["val"] = arg.target(*map(value, arg.args), **arg.kwargs)
         return arg.meta["val"] if isinstance(arg, Node) else arg
 

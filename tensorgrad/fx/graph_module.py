@@ -35,7 +35,7 @@ KEPT_HOOKS = ["_state_dict_hooks", "_load_state_dict_pre_hooks", "_load_state_di
 
 
 def _import(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
-    """Import for generated code: `torch` means this package, also where PyTorch's name is not installed."""
+    """Import for generated code, in which `torch` always means this package."""
     top, _, rest = name.partition(".")
     if top == "torch" and level == 0:
         name = f"{PACKAGE}.{rest}" if rest else PACKAGE
@@ -324,7 +324,7 @@ class GraphModule(Module):
     # ── its modules ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def add_submodule(self, target: str, m: Module) -> bool:
-        """Add a module under a dotted path, and return True; False if something else is in the way."""
+        """Add a module under a dotted path and return True; return False if another attribute is in the way."""
         *path, name = target.split(".")
         holder: Any = self
         for step in path:

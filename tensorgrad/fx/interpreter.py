@@ -152,7 +152,7 @@ class Interpreter:
 
 
 def _told(error: Exception, node: Node) -> tuple[Any, ...]:
-    """Return an error's arguments, with its node in the message."""
+    """Return the arguments of an error, with the node added to its message."""
     note = f"While executing {node.format_node()}\nOriginal traceback:\n{node.stack_trace}"
     return (f"{error.args[0]}\n\n{note}" if error.args else note, *error.args[1:])
 

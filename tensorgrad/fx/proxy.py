@@ -1,4 +1,4 @@
-"""Values of a program that is traced: what it does with them becomes nodes.
+"""Values of a traced program: operations on them become nodes.
 
 https://pytorch.org/docs/stable/fx.html#torch.fx.Proxy
 """
@@ -40,11 +40,11 @@ PACKAGE = str(Path(__file__).parents[1])
 
 
 class TraceError(ValueError):
-    """A program does with a traced value what needs its value."""
+    """A program needs the value of a traced value."""
 
 
 class Scope:
-    """A module by its path and type: that which a program runs. https://pytorch.org/docs/stable/fx.html"""
+    """The path and type of the module that runs. https://pytorch.org/docs/stable/fx.html"""
 
     def __init__(self, module_path: str, module_type: Any) -> None:
         self.module_path, self.module_type = module_path, module_type
@@ -192,7 +192,7 @@ PLAIN = frozenset({str, int, float, bool, complex, type(None), type(...), *base_
 
 
 class GraphAppendingTracer(TracerBase):
-    """Appends to a graph what is done with proxies of its nodes, outside of a trace."""
+    """Appends operations on proxies of a graph's nodes to the graph, outside of a trace."""
 
     def __init__(self, graph: Any) -> None:
         super().__init__()
@@ -331,7 +331,7 @@ def as_named(function: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
         elif parameter.kind is parameter.VAR_KEYWORD:
             named.update(value)
         elif name == "weight" and value is None and function.__name__ == "l1_loss":
-            continue                        # which PyTorch does not hand on
+            continue                        # PyTorch does not hand these on
         elif parameter.default is parameter.empty and parameter.kind is not parameter.KEYWORD_ONLY:
             given.append(value)
         else:

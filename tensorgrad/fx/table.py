@@ -78,8 +78,9 @@ def shaped(node: Node) -> Any:
 
 
 def copied(lowered: Graph, copies: dict[Node, Node], graph: Graph, modules: dict[str, Any]) -> Any:
-    """Copy the nodes of a lowered program to a graph, and return its result. Ops become PyTorch's operators, or, where
-    there are none, functions of this module.
+    """Copy the nodes of a lowered program to a graph, and return its result.
+
+    Ops become PyTorch's operators, or functions of this module if there are none.
 
     `copies` maps the nodes that call no functions to those in the graph. `modules` gets the branches and bodies of
     control flow, as modules, by the names that the graph calls them.

@@ -20,7 +20,7 @@ current_meta: dict[str, Any] = {}           # what new nodes get
 current_replay_node: Node | None = None
 should_preserve_node_meta = False
 GRADIENT_ACC_SPECIAL_STACK = "Gradient addition node due to multiple use of tensor around:"
-# items of the current `meta` that new nodes get
+# the items of the current `meta` that new nodes get
 COPIED = ("nn_module_stack", "torch_fn", "source_fn_stack", "original_aten", "recompute", "ac_graph_id",
           "has_backward_hook", "from_node", "quantization_tag", "_numeric_debug_handle", "custom", "partitioner_tag")
 

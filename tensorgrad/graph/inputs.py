@@ -35,7 +35,7 @@ def tensors_in(tree: Any) -> list[Any]:
 
 
 def word_of(key: Any) -> str:
-    """Return an entry of a tensor's path as part of a name."""
+    """Return a key of the path to an input, as part of a name."""
     return "".join(c if c.isalnum() else "_" for c in str(key).strip("[].'"))
 
 

@@ -58,10 +58,10 @@ class Recorder:
         self.constants: dict[int, Any] = {}
         self.held: list[Any] = []            # the arrays of the constants, kept alive because they are known by id
         self.written: list[str] = []         # buffers that the program wrote to
-        self.relied: dict[str, None] = {}    # tensors of the program whose values it read, or that decided on shapes
+        self.relied: dict[str, None] = {}    # tensors whose values the program read, or shapes depend on
         self.scalars: Any = None             # how whole numbers of the inputs are read: see `recording.Scalars`
         self.branches = False                # True: `torch.cond` on unknown values is a node
-        self.watcher: Any = None             # a profiling function that need not see how the package's ops are recorded
+        self.watcher: Any = None             # a profiling function: calls within the package are hidden from it
         self.begun = 0                       # the start of the program: arrays made later are its own
 
     # ── nodes ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -26,7 +26,7 @@ from .steps import Item
 runner = cache(_runner)
 OWN = f"{__name__.partition('.')[0]}.ops."
 CLONE, COPIED, GET_SLICE, SET_VIEW = OPS["clone"], OPS["copied"], OPS["get_slice"], OPS["set_view"]
-COPIES = CLONE, COPIED, OPS["channels_last"]         # of the same values: no steps
+COPIES = CLONE, COPIED, OPS["channels_last"]         # these keep the values, and are no steps
 
 
 def run(op: Any, *args: Any, **params: Any) -> Any:
@@ -155,9 +155,9 @@ def owner(array: Any) -> Any:
 
 
 class Scalars:
-    """Whole numbers that a program reads from tensors of one element: steps, which have the given values here.
+    """Whole numbers that a program reads from tensors of one element: steps with the given values.
 
-    Without values the program runs on its inputs' own; `seen` has them then.
+    Without given values, the inputs' own are used, and noted in `seen`.
     """
 
     def __init__(self, values: list[int] | None = None) -> None:

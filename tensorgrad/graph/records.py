@@ -6,9 +6,9 @@ from typing import Any, dataclass_transform
 
 @dataclass_transform(frozen_default=True)
 class Record:
-    """A value whose fields are the names that its class annotates; assignments in the class are defaults.
+    """An immutable value, whose fields are the annotated names of its class; assignments are defaults.
 
-    Records of one class with equal fields are equal. They have a hash if their fields do, and are not changed.
+    Records of one class with equal fields are equal, and have a hash if their fields do.
 
     >>> class Point(Record):
     ...     x: int

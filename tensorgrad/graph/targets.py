@@ -14,7 +14,7 @@ OPERATORS = {operator.add: "+", operator.sub: "-", operator.mul: "*", operator.t
              operator.gt: ">",
              operator.ge: ">="}
 SIGNS = {operator.neg: "-", operator.pos: "+", operator.invert: "~"}
-# formats of the same by name, as fx writes them: the operators that have a reflected form, all, and those in place
+# {name: how fx writes the operator}: operators that have a reflected form, all operators, and those in place
 REFLECTED = {function.__name__: f"{{}} {sign} {{}}" for function, sign in OPERATORS.items()
              if sign[0] not in "<>" or sign in ("<<", ">>")} | {"getitem": "{}[{}]"}
 MAGIC = ({name: f"{{}} {sign} {{}}" for name, sign in

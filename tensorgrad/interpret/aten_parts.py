@@ -1,6 +1,7 @@
 """Ops of the table as the operators that remain of them below autograd: what classes with `__torch_dispatch__` see.
 
-PyTorch composes their own operators of these. Rules are as in `aten_rules.py`; values are Tensors.
+PyTorch composes the operators of these ops from others, which are called here. Rules are as in `aten_rules.py`; values
+are Tensors.
 """
 from __future__ import annotations
 

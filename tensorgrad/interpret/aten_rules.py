@@ -4,8 +4,8 @@ A rule is a function `rule(call, *inputs, **params)` of an op's inputs and param
 runs an operator, or adds a node of one to a graph; values are Tensors, or nodes with a tensor of their shape as
 `meta["val"]`. A rule returns NotImplemented, before its first call, where no operator of PyTorch computes just this.
 
-Operators that PyTorch composes of others are in two tables above this one: `aten_parts.py` has the parts, which classes
-with `__torch_dispatch__` see, and `fx/aten.py` has the whole operators, which graphs keep.
+Two tables extend this one by operators that PyTorch composes of others: `aten_parts.py` has the parts, for classes with
+`__torch_dispatch__`, and `fx/aten.py` the whole operators, for graphs.
 """
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def listed(axes: Any) -> list[int]:
 
 
 def kept(option: bool) -> tuple[bool, ...]:
-    """Return an option that is false by default as the last argument: nothing if it is false."""
+    """Return an option as a tuple of last arguments: empty if it is false, the default."""
     return (True,) if option else ()
 
 
@@ -133,7 +133,7 @@ SWAPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne
 
 
 def overload(name: str, *others: Any) -> str:
-    """Return the ending of an operator's name that its second operand calls for, with a dot; '' for the default."""
+    """Return the overload for a second operand, with a dot in front; '' for the default overload."""
     return OVERLOADS.get(name, ("", ""))[not is_tensor(others[0])] if others else ""
 
 

@@ -1,4 +1,4 @@
-"""Batches as views of the tensors that vmap made them of: their writes in place, and results that share their memory.
+"""Batches inside vmap as views of the tensors outside: writes in place, and results that share memory.
 
 A tensor with a hidden axis shares the memory of its parent. The storage of the batch remembers the parent, so that a
 recorded write in the batch gives the parent a new history, and a result of vmap that is a view of the batch is a view
@@ -19,7 +19,7 @@ from ..ops.base import OPS
 
 
 class Crossed:
-    """The way from a batch to its parent: `show` makes a tensor of the parent's shape of a batch."""
+    """The step from a batch to its parent: `show` turns the batch into a tensor of the parent's shape."""
 
     __slots__ = ("parent", "axis", "batch", "show")
 
@@ -27,7 +27,7 @@ class Crossed:
         self.parent, self.axis, self.batch, self.show = parent, axis, weakref.ref(batch), show
 
     def adopted(self, batch: Any) -> None:
-        """Give the parent the new history of its batch."""
+        """Give the parent the history of its batch after a write."""
         if batch is self.batch():
             adopt(self.parent, self.show(batch))
 
@@ -49,7 +49,7 @@ def axis_of(tensor: Any) -> int:
 
 
 def be_view(out: Any, parent: Any) -> None:
-    """Make a tensor in a parent's memory a view of it, if steps in memory describe it."""
+    """Make a tensor in a parent's memory a view of the parent, if strides describe it."""
     array, values = out.array, getattr(out.array, "values", out.array)
     if type(values) is not np.ndarray or array.dtype != parent.array.dtype:
         return

@@ -1,4 +1,4 @@
-"""`__torch_dispatch__`: how classes of a program's own run ops, below autograd.
+"""`__torch_dispatch__`: run ops, below autograd, by the classes that programs define.
 
 https://pytorch.org/docs → Extending PyTorch → Extending `torch` native API
 
@@ -53,7 +53,7 @@ class WrapperStorage(SymbolStorage):
 def storage_on(device: str) -> type[WrapperStorage]:
     """Return the storage class of wrapper subclasses that say they are on a device."""
     made: Any = type(WrapperStorage.__name__, (WrapperStorage,), {})
-    made.device = Device(device)        # set late: a class that defines it is the backend of the device
+    made.device = Device(device)        # not in the class body, which would register a backend
     return made  # type: ignore[no-any-return]
 
 
@@ -102,7 +102,7 @@ def owners(values: Any) -> list[Any]:
 
 
 def answered(operator: Any, found: list[Any], args: Any, kwargs: Any) -> Any:
-    """Call `__torch_dispatch__` of one class after the other until one answers, off the tape."""
+    """Call `__torch_dispatch__` of one class after another until one returns a result, off the tape."""
     types, recording = tuple(type(tensor) for tensor in found), mode.record
     mode.record = None
     try:

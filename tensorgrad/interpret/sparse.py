@@ -1,4 +1,4 @@
-"""How an op runs on sparse tensors: by a rule, in terms of their patterns and of ops on their values.
+"""Run ops on sparse tensors by rules, which are written in terms of patterns and of ops on values.
 
 A rule is a function `rule(xp, *inputs, **params)` with the inputs and parameters of the op. Its `xp` is the op table of
 the dense backend: for Tensors, so that what the rule calls is recorded, or for arrays, in the backward sweep. Files of
@@ -51,7 +51,7 @@ def kernel(op: Any, backend: Any) -> Pair:
     return Pair(lambda *arrays, **params: (run(backend.dense.xp, *arrays, **params), None), None, whole=whole)
 
 
-# PyTorch's operation in which an op's public functions end, where it is not of their name
+# {op: PyTorch's operator for it, where its name is not that of the public function}
 OVERLOADS = {"get_item": "as_strided", "get_slice": "as_strided", "squeeze": "as_strided", "as_strided": "as_strided",
              "mean": "mean.dim", "softmax": "_softmax", "log_softmax": "_log_softmax", "isclose": "eq.Tensor",
              "view": "view"}
@@ -112,25 +112,25 @@ def pattern(x: Any) -> Any:
 
 
 def values(xp: Any, x: Any) -> Any:
-    """The values, in the pattern's order."""
+    """Return the values, in the pattern's order."""
     own = pattern(x)
     return xp.sparse_values(x, pattern=own, own=own)
 
 
 def made(xp: Any, pattern: Any, values: Any) -> Any:
-    """The sparse tensor of a pattern and its values."""
+    """Return the sparse tensor of a pattern and its values."""
     return xp.sparse_tensor(values, pattern=pattern)
 
 
 def flat(xp: Any, x: Any) -> Any:
-    """The values, entry by entry: one of each place of `pattern(x).entries`."""
+    """Return the values, one for each entry of `pattern(x).entries`."""
     own = pattern(x)
     found = values(xp, x)
     return found if own.values_shape == own.entries.values_shape else xp.reshape(found, own.entries.values_shape)
 
 
 def summed(xp: Any, values: Any, slots: Any, count: int) -> Any:
-    """The sums of the values that go to each slot; of booleans, whether one is True."""
+    """Return for each slot the sum of its values; for booleans, True if one of them is."""
     slots = xp.constant(slots)
     if values.dtype in ("bool", bool) or getattr(values.dtype, "name", "") == "bool":
         return xp.embedding_add(xp.cast(values, dtype="int64"), slots, rows=count) != 0
@@ -138,7 +138,7 @@ def summed(xp: Any, values: Any, slots: Any, count: int) -> Any:
 
 
 def coalesced(xp: Any, x: Any) -> Any:
-    """The tensor with each place once, in order; itself, if it is so, or compressed."""
+    """Return the coalesced tensor: itself if it is coalesced or compressed."""
     own = pattern(x)
     if not isinstance(own, Coo) or own.coalesced:
         return x
@@ -148,19 +148,19 @@ def coalesced(xp: Any, x: Any) -> Any:
 
 
 def dense(xp: Any, x: Any, masked: bool = True) -> Any:
-    """The tensor as a block of memory, zeros included."""
+    """Return the tensor as a dense one."""
     return x if pattern(x) is None else xp.sparse_to_dense(x, pattern=pattern(x), masked=masked)
 
 
 def mapped(x: Any, function: Any) -> Any:
-    """A sparse Tensor with a function of its values, coalesced, that maps 0 to 0."""
+    """Apply a function that maps 0 to 0 to the values of a sparse Tensor, coalesced."""
     xp = namespace(pattern(x).backend)
     x = coalesced(xp, x)
     return made(xp, pattern(x), function(values(xp, x)))
 
 
 def in_layout(xp: Any, x: Any, layout: Any, blocksize: Any = None) -> Any:
-    """The sparse tensor in another sparse layout."""
+    """Return the sparse tensor in another sparse layout."""
     own = pattern(x)
     if own.layout is layout and blocksize in (None, getattr(own, "blocksize", None)):
         return x
@@ -168,17 +168,17 @@ def in_layout(xp: Any, x: Any, layout: Any, blocksize: Any = None) -> Any:
 
 
 def at(xp: Any, x: Any, wanted: Any) -> Any:
-    """The sparse tensor of the values that a tensor of any layout has at the places of a pattern."""
+    """Return the sparse tensor with this pattern and with the values that a tensor of any layout has there."""
     return made(xp, wanted, sampled(xp, x, wanted))  # type: ignore[no-untyped-call]
 
 
 def take(xp: Any, values: Any, order: Any) -> Any:
-    """The values in another order."""
+    """Return the values in another order."""
     return values if order is None else xp.embedding(values, xp.constant(order))
 
 
 def named(x: Any, name: str) -> Any:
-    """The new tensor that a rule gave, whose step is called as PyTorch calls it."""
+    """Return the result of a rule, with PyTorch's name for its step."""
     node = x._node
     if node is not None and type(node) is not Leaf and node.op in (OPS["sparse_tensor"], OPS["sparse_matmul"]):
         node.params = {**node.params, "called": name}

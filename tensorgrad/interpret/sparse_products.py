@@ -1,4 +1,4 @@
-"""Rules of products with sparse matrices, and of what goes along the values of one row or column."""
+"""Rules of products with sparse matrices, and of functions along rows or columns."""
 from __future__ import annotations
 
 from math import prod
@@ -64,13 +64,13 @@ def check_plain(*operands: Any) -> None:
 
 
 def by_rows(xp: Any, x: Any) -> tuple[Any, Any]:
-    """The rows of a sparse matrix, and its values in their order."""
+    """Return the rows of a sparse matrix as a Csr, and its values in the order of the rows."""
     rows, order = pattern(x).csr
     return rows, take(xp, flat(xp, x), order)
 
 
 def stack_matmul(xp: Any, a: Any, b: Any) -> Any:
-    """The products of a stack of sparse matrices with one of dense matrices: they are blocks of one sparse matrix."""
+    """Multiply stacks of sparse and dense matrices: as one product, with a block-diagonal sparse matrix."""
     count, n, k = a.shape
     if tuple(b.shape[:2]) != (count, k):
         raise misfit(a, b)
@@ -84,7 +84,7 @@ def stack_matmul(xp: Any, a: Any, b: Any) -> Any:
 
 
 def of_two(xp: Any, a: Any, b: Any) -> Any:
-    """The product of two sparse matrices: the values of each row of `a` meet those of rows of `b`."""
+    """Multiply two sparse matrices: each value of a row of `a` times the values of a row of `b`."""
     layout = pattern(a).layout if pattern(a).layout is not sparse_csc else sparse_csr
     a, b = coalesced(xp, in_layout(xp, a, sparse_coo)), coalesced(xp, in_layout(xp, b, sparse_coo))
     one, two, module = pattern(a), pattern(b), pattern(a).backend.module
@@ -99,7 +99,7 @@ def of_two(xp: Any, a: Any, b: Any) -> Any:
 
 
 def sampled_addmm(xp: Any, x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
-    """beta·x + alpha·(a·b), at the places of x alone: of a matrix, or of each matrix of a stack."""
+    """beta·x + alpha·(a·b), at the places of x alone; for a matrix, or for each matrix of a stack."""
     batch = tuple(a.shape[:-2])
     if batch != pattern(x).batch:
         x = repeated(xp, x, batch)
@@ -117,7 +117,7 @@ def sampled_addmm(xp: Any, x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any
 
 
 def repeated(xp: Any, x: Any, batch: tuple[int, ...]) -> Any:
-    """A stack of one compressed matrix."""
+    """Return a stack of equal compressed matrices."""
     own = pattern(x)
     lines, plain = (own.backend.module.broadcast_to(part, (*batch, part.shape[-1])).copy()
                     for part in (own.compressed, own.plain))
@@ -126,7 +126,7 @@ def repeated(xp: Any, x: Any, batch: tuple[int, ...]) -> Any:
 
 
 def blocks(own: Any, n: int, m: int) -> Coo:
-    """The places of a stack of (n, m) matrices in one matrix, on whose diagonal they are as blocks."""
+    """Return the pattern of the block-diagonal matrix of a stack of (n, m) matrices."""
     *lead, rows, columns = own.entries.indices
     module, sizes = own.backend.module, own.shape[:len(lead)]
     which = module.zeros(rows.shape, dtype="int64")
@@ -141,7 +141,7 @@ def blocks(own: Any, n: int, m: int) -> Coo:
 
 
 def softmax(xp: Any, x: Any, axis: int, log: bool) -> Any:
-    """The softmax of the values that there are: places without one count as −∞."""
+    """Softmax of the values; places without a value count as −∞."""
     x = coalesced(xp, in_layout(xp, x, sparse_coo))
     own, found = pattern(x), values(xp, x)
     if axis >= own.sparse_dim:
@@ -157,7 +157,7 @@ def softmax(xp: Any, x: Any, axis: int, log: bool) -> Any:
 
 
 def lines(own: Coo, axis: int) -> tuple[Any, int]:
-    """Of each value the number of the line along an axis that it is on, and the number of such lines."""
+    """Return for each value the number of its line along an axis, and how many lines there are."""
     module = own.backend.module
     keys = module.zeros(own.count, dtype="int64")
     for i in range(own.sparse_dim):
@@ -168,7 +168,7 @@ def lines(own: Coo, axis: int) -> tuple[Any, int]:
 
 
 def highest(backend: Any, values: Any, slots: Any, count: int) -> Any:
-    """The largest of the values of each slot."""
+    """Return the largest value of each slot."""
     module = backend.module
     order = module.argsort(slots, kind="stable")
     if not count:
@@ -194,7 +194,7 @@ def reduced_matmul(xp: Any, a: Any, b: Any, reduce: str) -> Any:
     terms = xp.expand_dims(found, axis=-1) * xp.embedding(b, xp.constant(rows.indices))
     width = b.shape[1]
     numbers = getattr(terms, "array", terms)
-    if numbers.dtype.kind == "V":               # only stored: compared in float32
+    if numbers.dtype.kind == "V":               # a dtype without comparisons: compared in float32
         numbers = pattern(a).backend.cast(numbers, computed(numbers.dtype))
     chosen, there = extremes(numbers, rows, reduce == "amax")
     flat_terms = xp.embedding(xp.reshape(terms, (-1,)), xp.constant(chosen))
@@ -203,7 +203,7 @@ def reduced_matmul(xp: Any, a: Any, b: Any, reduce: str) -> Any:
 
 
 def extremes(terms: Any, rows: Any, largest: bool) -> tuple[Any, Any]:
-    """Of each row that has values and each column, the flat place of its largest (or least) term; and those rows."""
+    """Return for each row with values and each column the flat index of the largest (or least) term; and those rows."""
     import numpy as np
     backend_terms = np.asarray(terms)
     full = np.flatnonzero(rows.indptr[1:] > rows.indptr[:-1])

@@ -40,7 +40,7 @@ def _on_values(name: str, combine: bool, xp: Any, x: Any, *others: Any, **params
 
 
 for _op in list(OPS.values()):
-    if _op.zeros:       # an additive op need not know the sums of places that occur twice
+    if _op.zeros:       # an additive op does not need coalesced values
         rule(_op.opname)(partial(_on_values, _op.opname, _op.zeros != "additive"))
 
 
@@ -51,7 +51,7 @@ def angle(xp: Any, x: Any) -> Any:
     return made(xp, pattern(x), xp.angle(values(xp, x)))
 
 
-# PyTorch's functions of values whose forms in place want places that occur once
+# functions whose in-place forms require coalesced tensors in PyTorch
 COALESCED = frozenset("abs absolute arcsin arcsinh arctan arctanh asin asinh atan atanh ceil deg2rad erf erfinv expm1 "
                       "floor frac log1p nan_to_num rad2deg relu round sgn sign sin sinh sqrt tan tanh trunc".split())
 
@@ -138,7 +138,7 @@ def multiply(xp: Any, a: Any, b: Any) -> Any:
         b = dense(xp, b)
     if not getattr(b, "shape", ()):
         found = values(xp, a)
-        if not pattern(a).shape and hasattr(b, "shape"):        # two tensors without axes: neither leads the dtype
+        if not pattern(a).shape and hasattr(b, "shape"):        # two tensors without axes: both decide on the dtype
             b = xp.reshape(b, (1,) * len(found.shape))
         return made(xp, pattern(a), xp.multiply(found, b))
     if not is_sparse(b):
@@ -156,7 +156,7 @@ def multiply(xp: Any, a: Any, b: Any) -> Any:
                            "number of sparse dimensions, and shape of sparse dimensions")
     if one.coalesced or not two.coalesced:
         a, b, one, two = b, coalesced(xp, a), two, one.ordered[0]
-    # the places of the one that need not be coalesced, as far as the other has them
+    # the places of the tensor that need not be coalesced, where the other tensor has a value
     module = one.backend.module
     there = module.nonzero(module.isin(one.keys, two.keys))[0]
     common = Coo(one.indices[:, there], two.shape, one.backend, one.coalesced)
@@ -182,7 +182,7 @@ def _times_dense(xp: Any, a: Any, b: Any) -> Any:
 
 
 def repeated(xp: Any, x: Any, size: int) -> Any:
-    """The tensor so many times, along a new first axis."""
+    """Repeat the tensor along a new first axis."""
     own = pattern(x)
     module = own.backend.module
     which = module.repeat(module.arange(size), own.count)
@@ -192,7 +192,7 @@ def repeated(xp: Any, x: Any, size: int) -> Any:
 
 
 def stretched(xp: Any, x: Any, axis: int, size: int) -> Any:
-    """The tensor with so many times the only element of an axis."""
+    """Repeat the only element of an axis."""
     own = pattern(x)
     module, shape, place = own.backend.module, (*own.shape[:axis], size, *own.shape[axis + 1:]), axis - own.sparse_dim
     if place >= 0:
@@ -326,14 +326,14 @@ def permute_dims(xp: Any, x: Any, *, axes: Any) -> Any:
         return out
     if axes[:sparse_dim] == tuple(range(sparse_dim)):
         moved.coalesced = True
-    return coalesced(xp, out)       # as PyTorch says of it; there, without putting the places in order
+    return coalesced(xp, out)       # as in PyTorch, which does not sort the places
 
 
 OTHER = {sparse_csr: sparse_csc, sparse_csc: sparse_csr, sparse_bsr: sparse_bsc, sparse_bsc: sparse_bsr}
 
 
 def _turned(xp: Any, x: Any, axes: tuple[int, ...]) -> Any:
-    """A matrix's transpose: rows become columns, and no index changes."""
+    """Transpose a matrix: rows become columns, and no index changes."""
     own = pattern(x)
     count = len(own.batch)
     if axes != (*range(count), count + 1, count, *range(count + 2, len(axes))):
@@ -466,7 +466,8 @@ def index_select(xp: Any, x: Any, index: Any, *, axis: int) -> Any:
 
 
 def _matches(own: Any, axis: int, chosen: Any) -> tuple[Any, Any]:
-    """The values along an axis whose index is chosen, for each choice: their numbers, and the number of the choice."""
+    """Return the numbers of the values at each chosen index of an axis, and for each of them the number of its choice.
+    """
     module = own.backend.module
     chosen = chosen.reshape(-1).astype("int64")
     by_index = module.argsort(own.indices[axis], kind="stable")
@@ -480,7 +481,7 @@ def _matches(own: Any, axis: int, chosen: Any) -> tuple[Any, Any]:
 
 
 def selected(xp: Any, x: Any, axis: int, index: int) -> Any:
-    """The part at one index of an axis: one dimension less."""
+    """Select one index of an axis, which is dropped."""
     own = pattern(x)
     if isinstance(own, Compressed):
         if not len(own.batch) <= axis < len(own.batch) + 2:
@@ -504,7 +505,7 @@ def selected(xp: Any, x: Any, axis: int, index: int) -> Any:
 
 
 def _selected_outside(xp: Any, x: Any, axis: int, index: int) -> Any:
-    """The matrix of a batch that has a number, or, along a dense axis, that element of each value."""
+    """Select a matrix of a batch, or along a dense axis an element of each value."""
     own = pattern(x)
     shape, count = (*own.shape[:axis], *own.shape[axis + 1:]), len(own.batch)
     place = axis if axis < count else axis - count - 2 + len(own.values_shape) - own.dense_dim
@@ -518,7 +519,7 @@ def _selected_outside(xp: Any, x: Any, axis: int, index: int) -> Any:
 
 
 def narrowed(xp: Any, x: Any, axis: int, start: int, length: int) -> Any:
-    """The part at some indices of an axis, one after another."""
+    """Select a range of indices of an axis."""
     own = pattern(x)
     shape = (*own.shape[:axis], length, *own.shape[axis + 1:])
     if axis >= own.sparse_dim:
@@ -571,7 +572,7 @@ def broadcast_to(xp: Any, x: Any, *, shape: Any) -> Any:
 
 @hook
 def moved(tensor: Any, target: Any) -> Any:
-    """The tensor on another device: called by `core.dispatch.move`, on Tensors."""
+    """Move the tensor to another device: called by `core.dispatch.move`, on Tensors."""
     own, target = pattern(tensor), target.dense or target
     if target.hollow:       # without values, as PyTorch
         none = empty(own, target)
@@ -587,7 +588,7 @@ def moved(tensor: Any, target: Any) -> Any:
 
 
 def empty(own: Any, backend: Any = None) -> Any:
-    """The pattern of a tensor of the layout and shape that has no values, on its own backend or another one."""
+    """Return the pattern without values for the layout and shape of a tensor, on its backend or another one."""
     backend = backend or own.backend
     zeros = backend.xp.zeros
     if isinstance(own, Coo):
@@ -631,7 +632,7 @@ def _check_copy(own: Any, source: Any) -> None:
 
 @rule("copied")
 def copied(xp: Any, x: Any, src: Any) -> Any:
-    """The values and places of `src`, for a tensor of the layout of x."""
+    """Return `src`, with its own places, in the layout of x."""
     if isinstance(pattern(x), Compressed) or isinstance(pattern(src), Compressed):
         _check_copy(pattern(x), pattern(src))
     if not is_sparse(x) or not is_sparse(src):

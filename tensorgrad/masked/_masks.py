@@ -1,4 +1,4 @@
-"""Masks of the shape of an input, and the elements that replace those which a mask leaves out."""
+"""Masks in the shape of an input, and the values that replace masked elements."""
 from __future__ import annotations
 
 import sys
@@ -71,7 +71,7 @@ def _highest(name: str, dtype: Any) -> Any:
 
 
 def _ordered(name: str, dtype: Any) -> Any:
-    """Return the dtype. Raises PyTorch's error for those whose elements it gives no least value."""
+    """Return the dtype; PyTorch's error for a dtype for which it has no least value."""
     if not (dtype.is_signed or dtype is tg.uint8):
         raise NotImplementedError(f"identity of {name} on {dtype} input")
     return dtype
@@ -89,7 +89,7 @@ def _of_norms(name: str, dtype: Any, ord: Any = 2.0) -> Any:
     return INF
 
 
-# of each reduction, the value in place of masked elements: with it among the others, the result is the same
+# {reduction: its identity, which replaces masked elements and does not change the result}
 IDENTITY: dict[str, Callable[..., Any]] = dict(
     sum=lambda name, dtype: 0, cumsum=lambda name, dtype: 0, prod=lambda name, dtype: 1, cumprod=lambda name, dtype: 1,
     amax=_lowest, argmax=_lowest, logaddexp=_lowest, amin=_highest, argmin=_highest, logsumexp=_of_sums,

@@ -1,4 +1,4 @@
-"""Many elements become one, of those that a mask keeps. https://pytorch.org/docs/stable/masked.html#reductions
+"""Reductions over the elements that a mask keeps. https://pytorch.org/docs/stable/masked.html#reductions
 
 An element that is left out is replaced by the identity of the operation. Where a mask keeps no element, sums are 0,
 products 1, extremes the dtype's limits, and means NaN; PyTorch calls these values undefined.

@@ -17,7 +17,7 @@ from .tensor import is_nested, nested, view_of
 
 def nested_tensor(tensor_list: Any, *, dtype: Dtype | None = None, layout: Layout | None = None,
                   device: Device | None = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
-    """Make a nested tensor, a leaf, of copies of tensors that differ in their sizes.
+    """Make a nested tensor, a leaf, from copies of tensors of different sizes.
 
     Input: tensors of one dtype and number of axes, or nested lists of numbers; layout: torch.jagged, for those that
         differ in the length of one axis, or torch.strided, which is the default
@@ -66,7 +66,7 @@ def as_nested_tensor(ts: Any, dtype: Dtype | None = None, device: Device | None 
 
 
 def _joined(parts: list[Any], layout: Any, dtype: Any, device: Any) -> Any:
-    """A nested tensor of its components, with their history."""
+    """Return the nested tensor of some components, with their history."""
     if layout not in (None, tg.strided, tg.jagged):
         raise RuntimeError(f"Specified layout is unsupported for nested tensors: {layout}")
     if layout is not tg.jagged:
@@ -133,7 +133,7 @@ def nested_tensor_from_jagged(values: Tensor, offsets: Tensor | None = None, len
 
 def to_padded_tensor(input: Tensor, padding: float, output_size: tuple[int, ...] | None = None,
                      out: Tensor | None = None) -> Tensor:
-    """The components in one dense tensor, with `padding` behind their ends.
+    """Return the components as one dense tensor, padded at their ends.
 
     Output: (batch, *), as long as the longest component along the ragged axis, or the output_size
     Errors: RuntimeError for holes between components, or an output_size that a strided one does not fit
@@ -153,7 +153,7 @@ def to_padded_tensor(input: Tensor, padding: float, output_size: tuple[int, ...]
 
 
 def narrow(tensor: Tensor, dim: int, start: int | Tensor, length: int | Tensor, layout: Layout | None = None) -> Tensor:
-    """A nested tensor of a part of each row of a tensor: from start on, so many elements; it shares the memory.
+    """Return a nested tensor of `length` elements of each row, from `start` on, in the memory of the tensor.
 
     Input: tensor (batch, n, *); start and length: numbers, or tensors (batch); layout: torch.jagged
     https://pytorch.org/docs → torch.nested.narrow
@@ -189,7 +189,7 @@ def narrow(tensor: Tensor, dim: int, start: int | Tensor, length: int | Tensor, 
 
 
 def masked_select(tensor: Tensor, mask: Tensor) -> Tensor:
-    """A nested tensor of the elements of each row, along the last axis, of a tensor that a mask keeps.
+    """Return a nested tensor of the elements that a mask keeps in each row, along the last axis.
 
     https://pytorch.org/docs → torch.nested.masked_select
 
@@ -216,12 +216,12 @@ def _nested_tensor_from_tensor_list(list: Any, dtype: Any = None, layout: Any = 
 
 
 def _nested_tensor_from_mask_left_aligned(t: Any, mask: Any) -> bool:
-    """Return True if the mask keeps elements from the first on, up to the last that it keeps, in each row."""
+    """Return True if the mask keeps a prefix of each row."""
     return bool((mask[:, 1:] <= mask[:, :-1]).all())
 
 
 def _nested_tensor_from_mask(t: Any, mask: Any, mask_check: bool = True) -> Any:
-    """The rows that a mask (batch, n) keeps of each matrix of a batch (batch, n, d), as a strided nested tensor.
+    """Return the rows that a mask (batch, n) keeps of each matrix of a batch (batch, n, d), as a strided nested tensor.
 
     Errors: RuntimeError unless the mask is boolean, of the batch's sizes, and without gaps
     """

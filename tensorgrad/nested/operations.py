@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from .. import api as tg
+from .base import plain
 from .ragged import NestedInt, of_lengths
 from .rules import Rules
-from .tensor import RULES, is_nested, like, nested, outer_shape, plain
+from .tensor import NestedTensor, is_nested, like, nested, outer_shape
 
-# of each element, or of elements at one place of several tensors
+# elementwise functions, of one or of several tensors
 ELEMENTWISE = """abs absolute acos arccos acosh angle asin arcsin asinh atan arctan atanh atan2 add addcdiv addcmul
 bitwise_and bitwise_not bitwise_or bitwise_xor ceil celu clamp clamp_max clamp_min clip conj_physical copysign cos cosh
 deg2rad digamma div divide dropout alpha_dropout elu eq erf erfc erfinv exp exp2 expm1 fill floor floor_divide
@@ -25,7 +26,7 @@ sin sinc sinh softplus softshrink softsign sqrt square sub subtract tan tanh tan
 trunc where xlogy zero copy clone contiguous detach to float double half bfloat16 int long short char byte bool
 cpu cuda type type_as zeros_like ones_like empty_like full_like rand_like randn_like randint_like bernoulli
 normal uniform data grad apply _to_copy threshold_backward""".split()
-# of the values as a whole, or of the tape
+# functions of the values as a whole, and of the tape
 PLAIN = """element_size is_floating_point is_complex is_signed is_inference storage_offset get_device backward
 register_hook retain_grad requires_grad_ detach_ data_ptr _is_view is_pinned is_conj is_neg __hash__ __dir__
 __contains__ item __bool__ __float__ __int__ register_post_accumulate_grad_hook""".split()
@@ -48,7 +49,7 @@ rule = Rules(lambda name: NotImplementedError(f"aten.{name}.default"), _property
 
 
 def axis_of(x: Any, dim: int) -> int:
-    """The number of an axis, from the front. Raises PyTorch's IndexError for one that is out of range."""
+    """Return the number of an axis, counted from the front; PyTorch's IndexError if it is out of range."""
     ndim = x.ndim
     if not -ndim <= dim < ndim:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {dim})")
@@ -56,7 +57,7 @@ def axis_of(x: Any, dim: int) -> int:
 
 
 def inner_axis(x: Any, dim: int, name: str, ragged: bool = False) -> int:
-    """The axis of the values. Raises PyTorch's RuntimeError for that of the components, and for the ragged one."""
+    """Return the axis of the values; PyTorch's RuntimeError for the batch axis and the ragged axis."""
     axis = axis_of(x, dim)
     if axis == 0:
         raise RuntimeError(f"{name}(): not supported for NestedTensor on dim=0")
@@ -104,7 +105,7 @@ def elementwise(func: Any, name: str, args: Any, kwargs: Any) -> Any:
 
 
 def packed(x: Any) -> Any:
-    """The nested tensor without holes between components."""
+    """Return the nested tensor without holes between components."""
     if x._ragged.lengths is None:
         return x
     ragged = of_lengths(x._ragged.counts, x._ragged.offsets.device)
@@ -112,7 +113,7 @@ def packed(x: Any) -> Any:
 
 
 def aligned(x: Any, other: Any, name: str, args: Any) -> Any:
-    """The values of an operand, in a shape that broadcasts with the values of x."""
+    """Return the values of an operand in a shape that broadcasts with the values of x."""
     if is_nested(other):
         if other._ragged.size == x._ragged.size and other._ragged_idx == x._ragged_idx:
             return plain(other)
@@ -182,7 +183,7 @@ def _norm_of_components(x: Any, count: int, weight: Any = None, bias: Any = None
     sizes = ragged.index(ragged.counts) * tg.Size(values.shape[axis] for axis in axes).numel()
 
     def mean(numbers: Any) -> Any:
-        """The means over a component's elements, at each of them."""
+        """Return for each element the mean over its component."""
         sums = ragged.padded(numbers.sum(axes, keepdim=True) if axes else numbers, place).sum(place + 1, keepdim=True)
         means = sums / sizes.reshape(-1, *[1] * (sums.ndim - 1))
         return ragged.spread(means.squeeze(place + 1), place)
@@ -194,7 +195,7 @@ def _norm_of_components(x: Any, count: int, weight: Any = None, bias: Any = None
 
 @rule("softmax log_softmax")
 def softmax(func: Any, name: str, args: Any, kwargs: Any) -> Any:
-    """Along an axis of the values, or along the components: padded with −∞."""
+    """Softmax along an axis of the values, or along the components, padded with −∞."""
     x, *rest = args
     dim = rest.pop(0) if rest else kwargs.pop("dim")
     axis = axis_of(x, dim)
@@ -214,7 +215,7 @@ def softmax(func: Any, name: str, args: Any, kwargs: Any) -> Any:
 
 @rule("matmul bmm")
 def matmul(func: Any, name: str, args: Any, kwargs: Any) -> Any:
-    """Products with a matrix, with one for each component, or of two nested tensors along their ragged axes."""
+    """Products with one matrix, with a matrix for each component, or of two nested tensors along their ragged axes."""
     a, b = args
     for key, t in (("input", a), ("mat2", b)):
         if name == "bmm" and t.ndim != 3:
@@ -234,7 +235,7 @@ def matmul(func: Any, name: str, args: Any, kwargs: Any) -> Any:
 
 @rule("scaled_dot_product_attention")
 def attention(func: Any, name: str, args: Any, kwargs: Any) -> Any:
-    """Attention of each component alone: padded, with a mask that leaves out the padding of the keys."""
+    """Attention within each component, on padded components; a mask excludes the padding of the keys."""
     names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
     given = {**dict(zip(names, args)), **kwargs}
     q, k, v = (given.pop(key) for key in names[:3])
@@ -259,7 +260,7 @@ def attention(func: Any, name: str, args: Any, kwargs: Any) -> Any:
 # ── reductions ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-# what a reduction along the components has in the place of padding
+# the padding that does not change a reduction along the components
 PADDING: dict[str, Any] = dict(sum=0, mean=0, prod=1, any=False, all=True, amax=-float("inf"), max=-float("inf"),
                                argmax=-float("inf"), amin=float("inf"), min=float("inf"), argmin=float("inf"))
 
@@ -312,5 +313,5 @@ def _along_components(func: Any, name: str, x: Any, keepdim: bool, kwargs: Any) 
     return func(ragged.padded(values, place - 1, fill), place, keepdim=keepdim, **kwargs)
 
 
-RULES.append(rule.apply)
+NestedTensor.rules.append(rule.apply)
 __all__ = ["inner_axis", "packed"]

@@ -1,4 +1,4 @@
-"""Where the components of a nested tensor are among its values: their lengths along one axis, which is ragged."""
+"""Offsets and lengths of a nested tensor's components among its values, along the ragged axis."""
 from __future__ import annotations
 
 from functools import cached_property
@@ -14,9 +14,9 @@ _numbers = count(1)
 
 
 class NestedInt(int, SymInt):
-    """The length of a ragged axis: it equals itself alone, and is at least 2. It prints as j and a number.
+    """The length of a ragged axis, which equals no other length and is at least 2. Its text is j and a number.
 
-    A number of times such a length is one, too: the step in memory from one component to the next.
+    The product of a number and such a length is a NestedInt, too: the step in memory between components.
     """
 
     number: int
@@ -62,11 +62,11 @@ class NestedInt(int, SymInt):
 
 
 class Ragged:
-    """The components' places along the ragged axis of the values: component i begins at `offsets[i]`.
+    """Offsets of the components along the ragged axis of the values: component i begins at `offsets[i]`.
 
     It ends before `offsets[i + 1]`, or, with lengths, after `lengths[i]` elements: then there are holes between
-    components. Nested tensors that share their Ragged have the same shape. `known` has what was given or asked for: the
-    length of the longest component, and of the shortest one.
+    components. Nested tensors that share their Ragged have the same shape. `known` caches the length of the longest and
+    of the shortest component, once it was given or computed.
     """
 
     def __init__(self, offsets: Any, lengths: Any = None, **known: int | None) -> None:
@@ -104,27 +104,27 @@ class Ragged:
 
     @cached_property
     def component(self) -> np.ndarray[Any, Any]:
-        """Of each element of a component, the number of the component."""
+        """The number of the component of each element."""
         return np.repeat(np.arange(self.batch), self.counts)
 
     @cached_property
     def place(self) -> np.ndarray[Any, Any]:
-        """Of each element of a component, its place in it."""
+        """The position of each element in its component."""
         ends = np.cumsum(self.counts)
         return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - self.counts, self.counts)
 
     def index(self, numbers: np.ndarray[Any, Any]) -> Any:
-        """Numbers as a tensor on the device of the offsets."""
+        """Return numbers as a tensor on the device of the offsets."""
         return tg.from_numpy(np.ascontiguousarray(numbers)).to(device=self.offsets.device)
 
     def packed(self, values: Any, axis: int) -> Any:
-        """The values without holes between components."""
+        """Return the values without holes between components."""
         if self.lengths is None:
             return values
         return values.index_select(axis, self.index(self.starts[self.component] + self.place))
 
     def padded(self, values: Any, axis: int, fill: Any = 0.0, length: int | None = None) -> Any:
-        """The components, each of one length, in a batch: (batch, *), with `fill` behind their ends."""
+        """Return the components as a batch (batch, *), each padded at its end with `fill`."""
         length = self.longest if length is None else length
         rows, place, which = self.packed(values, axis).movedim(axis, 0), self.place, self.component
         if length < self.longest:
@@ -135,18 +135,18 @@ class Ragged:
         return out.reshape(self.batch, length, *rows.shape[1:]).movedim(1, axis + 1)
 
     def unpadded(self, batch: Any, axis: int) -> Any:
-        """The values of components that a padded batch holds, the reverse of `padded`."""
+        """Return the values of the components in a padded batch: the inverse of `padded`."""
         length = batch.shape[axis + 1]
         rows = batch.movedim(axis + 1, 1).flatten(0, 1)
         return rows.index_select(0, self.index(self.component * length + self.place)).movedim(0, axis)
 
     def spread(self, each: Any, axis: int) -> Any:
-        """Values along the ragged axis: for each element, what `each` (batch, *) has for its component."""
+        """Return values along the ragged axis: for each element the row of `each` (batch, *) for its component."""
         return each.index_select(0, self.index(self.component)).movedim(0, axis)
 
 
 def of_lengths(lengths: Any, device: Any = None, given: bool = False) -> Ragged:
-    """Components one after another, of the given lengths; their extremes count as known if the lengths were `given`."""
+    """Return the Ragged of contiguous components of these lengths, whose extremes are known if `given`."""
     lengths = np.asarray(lengths, dtype="int64")
     known = {} if not given else {"min_seqlen": int(lengths.min(initial=lengths.max(initial=0))),
                                   "max_seqlen": int(lengths.max(initial=0))}
@@ -155,7 +155,7 @@ def of_lengths(lengths: Any, device: Any = None, given: bool = False) -> Ragged:
 
 
 def shared(offsets: Any, lengths: Any = None, **known: int | None) -> Ragged:
-    """The Ragged of an offsets tensor, or of a lengths tensor: of one tensor, one, until it is written to.
+    """Return the Ragged of an offsets tensor or a lengths tensor: the same one for each call, until the tensor changes.
 
     With other extremes, or other offsets of the same lengths, the ragged axis is the same, too.
     """

@@ -1,11 +1,11 @@
-"""Tables of rules: what functions do to one kind of nested tensors."""
+"""Tables of rules: the functions that one kind of nested tensor takes."""
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
 Rule = Callable[[Any, str, Any, Any], Any]
-# operators, by the functions whose rules they follow
+# {operator: the function whose rule it follows}
 OPERATORS = dict(pair.split(":") for pair in (
     "__and__:bitwise_and __rand__:bitwise_and __or__:bitwise_or __ror__:bitwise_or __xor__:bitwise_xor "
     "__rxor__:bitwise_xor __invert__:bitwise_not __eq__:eq __floordiv__:floor_divide __pow__:pow __rpow__:pow "
@@ -13,7 +13,7 @@ OPERATORS = dict(pair.split(":") for pair in (
 
 
 class Rules:
-    """Rules by the names of functions; an in-place function without a rule of its own follows that of the function.
+    """Rules by the names of functions; an in-place function without a rule follows that of its out-of-place form.
 
     `refusal(name)` makes the exception for a function without a rule; `of_property(func, args)` reads and writes
     properties of tensors.

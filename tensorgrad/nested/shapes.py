@@ -55,7 +55,7 @@ def squeeze(func: Any, name: str, args: Any, kwargs: Any) -> Any:
 
 @rule("view reshape _unsafe_view")
 def view(func: Any, name: str, args: Any, kwargs: Any) -> Any:
-    """Another shape with the components in front; the ragged axis stays, and −1 may name it, and the components."""
+    """Reshape the components: the batch axis stays in front, the ragged axis stays whole, and −1 may name either."""
     x, *rest = args
     shape = list(rest[0] if rest and isinstance(rest[0], (tuple, list)) else rest or kwargs.get("shape", ()))
     old = outer_shape(x)
@@ -115,7 +115,7 @@ def select(func: Any, name: str, args: Any, kwargs: Any) -> Any:
 
 
 def component(x: Any, number: int) -> Any:
-    """The tensor of that number among those that a nested tensor is made of."""
+    """Return the component with this number, as a tensor."""
     ragged = x._ragged
     if not -ragged.batch <= number < ragged.batch:
         raise IndexError("tuple index out of range")
@@ -137,7 +137,7 @@ def unbind(func: Any, name: str, args: Any, kwargs: Any) -> Any:
 
 @rule("__getitem__")
 def getitem(func: Any, name: str, args: Any, kwargs: Any) -> Any:
-    """A component by its number, and parts of it; or slices of axes that are not ragged."""
+    """Index a component and then into it, or slice axes that are not ragged."""
     x, index = args
     index = index if isinstance(index, tuple) else (index,)
     if Ellipsis in index:

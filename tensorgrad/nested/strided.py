@@ -1,12 +1,11 @@
 """Nested tensors of the layout torch.strided: components of any sizes. https://pytorch.org/docs/stable/nested.html
 
-A StridedNested is the one-dimensional tensor of a buffer, with its history, and three arrays more: for each component
-its sizes, its steps in the buffer, and where it begins there. Components may be views that overlap or leave gaps, as
-those of a transposed nested tensor or of its chunks. `strided_rules` says what functions do with it.
+A StridedNested is the one-dimensional tensor of a buffer, with its history, and three arrays: the sizes, the strides
+and the offset of each component in the buffer. Components may be views that overlap or leave gaps, such as those of a
+transposed nested tensor or of its chunks. `strided_rules` says what functions do with it.
 """
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,14 +13,15 @@ import numpy as np
 from .. import api as tg
 from .._tensor.torch_function import DisableTorchFunctionSubclass
 from ..core.tape import Origin
+from .base import Nested
+from .base import plain as buffer
 
-RULES: list[Callable[..., Any]] = []        # `strided_rules` registers the function that answers for others
 NO_SIZES = "Internal error: NestedTensorImpl doesn't support sizes. Please file an issue."
 NO_STRIDES = NO_SIZES.replace("sizes", "strides")
 Numbers = np.ndarray[Any, Any]
 
 
-class StridedNested(tg.Tensor):
+class StridedNested(Nested):
     """Tensors of different sizes in one: made by `torch.nested.nested_tensor` and its like.
 
     >>> import tensorgrad as torch
@@ -30,14 +30,10 @@ class StridedNested(tg.Tensor):
     [(1, 2), (3, 1)]
     """
 
+    rules = []
     _sizes: Numbers
     _steps: Numbers
     _starts: Numbers
-
-    @classmethod
-    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        with DisableTorchFunctionSubclass():
-            return RULES[0](func, args, kwargs or {})
 
     # ── the shape ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -47,7 +43,6 @@ class StridedNested(tg.Tensor):
         raise RuntimeError(NO_SIZES)
 
     ndim = property(lambda self: self._sizes.shape[1] + 1)
-    is_nested = property(lambda self: True)
     layout = property(lambda self: tg.strided)
 
     def dim(self) -> int:
@@ -143,19 +138,8 @@ class StridedNested(tg.Tensor):
     def _of_gradient(self, flat: Any) -> Any:
         return alike(self, flat)
 
-    def __format__(self, spec: str) -> str:
-        return format(repr(self), spec)
-
     def __copy__(self) -> Any:
         return alike(self, buffer(self).detach()).requires_grad_(self.requires_grad)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        if id(self) not in memo:
-            if not self.is_leaf:
-                raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
-                                   "protocol at the moment.")
-            memo[id(self)] = alike(self, buffer(self).detach().clone()).requires_grad_(self.requires_grad)
-        return memo[id(self)]
 
 
 def counts(sizes: Numbers) -> Numbers:
@@ -164,7 +148,7 @@ def counts(sizes: Numbers) -> Numbers:
 
 
 def rows(sizes: Numbers) -> tuple[Numbers, Numbers]:
-    """The steps and starts of components that follow each other, row by row."""
+    """Return the strides and offsets of contiguous components, one after another."""
     steps = np.ones_like(sizes)
     steps[:, :-1] = sizes[:, :0:-1].cumprod(axis=1)[:, ::-1]
     ends = counts(sizes).cumsum()
@@ -172,10 +156,10 @@ def rows(sizes: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def padded_places(sizes: Numbers, shape: Any) -> Numbers:
-    """Of each element of components in a row, its place in a dense tensor of that shape."""
+    """Return the index of each element, in the components' order, in a flattened dense tensor of this shape."""
     sizes = np.concatenate([np.ones((len(sizes), 1), dtype="int64"), sizes], axis=1)
     found, dense = np.arange(len(sizes)) * int(np.prod(shape[1:])), np.asarray(shape)
-    for axis in range(1, sizes.shape[1]):       # each place so far becomes those along one axis more
+    for axis in range(1, sizes.shape[1]):       # expand each index by one more axis
         lengths = np.repeat(sizes[:, axis], sizes[:, :axis].prod(axis=1))
         within = np.arange(lengths.sum()) - np.repeat(lengths.cumsum() - lengths, lengths)
         found = np.repeat(found, lengths) + within * int(dense[axis + 1:].prod())
@@ -183,29 +167,21 @@ def padded_places(sizes: Numbers, shape: Any) -> Numbers:
 
 
 def axis_of(x: Any, dim: int, extra: int = 0) -> int:
-    """The axis that a number names; IndexError if there is none."""
+    """Return the number of an axis, counted from the front; IndexError if it is out of range."""
     ndim = x.ndim + extra
     if not -ndim <= dim < ndim:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {dim})")
     return int(dim) % int(ndim)
 
 
-def buffer(x: Any) -> Any:
-    """The buffer as a tensor, with its history."""
-    with DisableTorchFunctionSubclass():
-        found = x.as_subclass(tg.Tensor)
-    found.origin = x.origin
-    return found
-
-
 def content(x: Any) -> Any:
-    """The values of a contiguous nested tensor: its buffer, without what is behind the last component."""
+    """Return the values of a contiguous nested tensor: the buffer up to the end of the last component."""
     flat, count = buffer(x), x.numel()
     return flat if flat.array.size == count else flat[:count]
 
 
 def strided(flat: Any, sizes: Numbers, steps: Numbers | None = None, starts: Numbers | None = None) -> Any:
-    """A nested tensor that shares the memory and history of a buffer; row by row, unless steps and starts are given."""
+    """Return a nested tensor on a buffer, with its history: contiguous, unless strides and offsets are given."""
     with DisableTorchFunctionSubclass():
         made = flat.as_subclass(StridedNested)
     made.origin, made._sizes = flat.origin, sizes
@@ -215,7 +191,7 @@ def strided(flat: Any, sizes: Numbers, steps: Numbers | None = None, starts: Num
 
 
 def view_of(x: Any, sizes: Numbers, steps: Numbers, starts: Numbers) -> Any:
-    """A view of a nested tensor: other components in its buffer."""
+    """Return a view of a nested tensor: other components in its buffer."""
     flat = buffer(x)
     made = strided(flat.view(flat.shape), sizes, steps, starts)
     origin = made.origin
@@ -225,12 +201,12 @@ def view_of(x: Any, sizes: Numbers, steps: Numbers, starts: Numbers) -> Any:
 
 
 def alike(x: Any, flat: Any) -> Any:
-    """A nested tensor with the components of x in another buffer."""
+    """Return a nested tensor with the components of x in another buffer."""
     return strided(flat, x._sizes, x._steps, x._starts)
 
 
 def joined(parts: Any, **options: Any) -> Any:
-    """A nested tensor of its components, with their history; options are those of an empty one."""
+    """Return the nested tensor of some components, with their history; the options are for a tensor of none."""
     if not parts:
         return strided(tg.zeros(0, **options), np.zeros((0, 0), dtype="int64"))
     sizes = np.asarray([part.shape for part in parts], dtype="int64").reshape(len(parts), parts[0].ndim)
@@ -238,7 +214,7 @@ def joined(parts: Any, **options: Any) -> Any:
 
 
 def components(x: Any) -> list[Any]:
-    """The components, as views of the buffer."""
+    """Return the components, as views of the buffer."""
     sizes = x._sizes
     if x.is_contiguous():
         parts = content(x).split(counts(sizes).tolist()) if len(sizes) else []
@@ -247,7 +223,7 @@ def components(x: Any) -> list[Any]:
 
 
 def component(x: Any, number: int) -> Any:
-    """A component, as a view of the buffer."""
+    """Return a component, as a view of the buffer."""
     size, step, start = (list(part[number].tolist()) if part.ndim == 2 else int(part[number])
                          for part in (x._sizes, x._steps, x._starts))
     span = 1 + sum((n - 1) * s for n, s in zip(size, step)) if all(size) else 0  # type: ignore[arg-type]

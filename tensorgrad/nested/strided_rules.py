@@ -10,7 +10,7 @@ from .operations import ELEMENTWISE, PLAIN
 from .rules import Rules
 from .strided import (
     NO_SIZES,
-    RULES,
+    StridedNested,
     alike,
     axis_of,
     buffer,
@@ -24,10 +24,10 @@ from .strided import (
     view_of,
 )
 
-# of one tensor, on buffers with gaps, too
+# functions of one tensor that also run on buffers with gaps
 ANY_BUFFER = frozenset("to float double half bfloat16 int long short char byte bool cpu cuda type clone detach dropout "
                        "fill zero empty_like data grad copy".split())
-ADDED = ("add", "sub", "copy")          # computed on contiguous copies, where the places of components differ
+ADDED = ("add", "sub", "copy")          # functions that run on contiguous copies where the components' offsets differ
 NO_AUTHOR = ("is not supported at the moment if you need this feature, please open an issue on github describing your "
              "use case.")
 
@@ -65,7 +65,7 @@ def plainly(func: Any, name: str, args: Any, kwargs: Any) -> Any:
 
 @rule(" ".join(ELEMENTWISE))
 def elementwise(func: Any, name: str, args: Any, kwargs: Any) -> Any:
-    """f of the buffers, whose components must be of the same sizes, at the same places."""
+    """Apply f to the buffers, whose components must have equal sizes and offsets."""
     base = name.rstrip("_")
     nested = [a for a in (*args, *kwargs.values()) if is_strided(a)]
     x = nested[0]
@@ -126,7 +126,7 @@ def _check_places(name: str, x: Any, others: Any) -> None:
 
 
 def contiguous(x: Any) -> Any:
-    """The nested tensor with its components one after another, row by row."""
+    """Return the nested tensor with contiguous components, one after another."""
     return x if x.is_contiguous() else joined(components(x))
 
 
@@ -155,7 +155,7 @@ def linear(func: Any, name: str, args: Any, kwargs: Any) -> Any:
 
 
 def _last(x: Any) -> int:
-    """The length of the last axis, of which all components have one."""
+    """Return the length of the last axis, in which all components agree."""
     lengths = x._sizes[:, -1].tolist()
     if len(set(lengths)) > 1:
         raise RuntimeError("Expected all tensors in nested tensor to have the same trailing dimension, instead last "
@@ -206,7 +206,7 @@ def softmax(func: Any, name: str, args: Any, kwargs: Any) -> Any:
 
 @rule("bmm")
 def bmm(func: Any, name: str, args: Any, kwargs: Any) -> Any:
-    """A product for each component; one operand may be a dense batch."""
+    """Multiply component by component; one operand may be a dense batch."""
     a, b = args
     for place, t in enumerate(args, 1):
         if t.ndim != 3:
@@ -393,7 +393,7 @@ def squeeze(func: Any, name: str, args: Any, kwargs: Any) -> Any:
 
 @rule("view reshape")
 def view(func: Any, name: str, args: Any, kwargs: Any) -> Any:
-    """Another shape of each component; −1 stands for the length that it has along this axis."""
+    """Reshape each component; −1 keeps the length of the axis."""
     x, *rest = args
     shape = list(rest[0] if rest and isinstance(rest[0], (tuple, list)) else rest or kwargs.get("shape", ()))
     if not len(x._sizes):
@@ -420,7 +420,7 @@ def view(func: Any, name: str, args: Any, kwargs: Any) -> Any:
 
 @rule("chunk split split_with_sizes")
 def split(func: Any, name: str, args: Any, kwargs: Any) -> Any:
-    """Parts along the last axis, as views."""
+    """Split along the last axis, into views."""
     x, sizes = args[0], args[1] if len(args) > 1 else next(iter(kwargs.values()))
     dim = args[2] if len(args) > 2 else kwargs.get("dim", 0)
     if name == "split" and isinstance(sizes, int):
@@ -447,7 +447,7 @@ def split(func: Any, name: str, args: Any, kwargs: Any) -> Any:
 
 @rule("cat concat concatenate")
 def cat(func: Any, name: str, args: Any, kwargs: Any) -> Any:
-    """All components one after another; or each with that of the same number, along another axis."""
+    """Concatenate lists of components, or along another axis the components with equal numbers."""
     tensors, dim = args[0], args[1] if len(args) > 1 else kwargs.get("dim", 0)
     if not all(map(is_strided, tensors)):
         raise RuntimeError("cat(): expected each tensor in given list to be nested")
@@ -484,5 +484,5 @@ def refused(func: Any, name: str, args: Any, kwargs: Any) -> Any:
     raise RuntimeError(NO_SIZES if name != "tolist" else NO_SIZES.replace("sizes", "strides"))
 
 
-RULES.append(rule.apply)
+StridedNested.rules.append(rule.apply)
 __all__ = ["contiguous", "rows"]

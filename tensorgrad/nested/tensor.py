@@ -1,12 +1,10 @@
 """The class of nested tensors. https://pytorch.org/docs/stable/nested.html
 
-A NestedTensor is the tensor of its components' values, joined along one axis, with their history; and two attributes
-more: a Ragged, which says where each component is, and the number of the ragged axis. `operations` says what functions
-do with it.
+A NestedTensor is the tensor of its components' values, joined along one axis, with their history, and two attributes: a
+Ragged, the offsets of the components, and the number of the ragged axis. `operations` has the rules of functions.
 """
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from .. import api as tg
@@ -14,12 +12,11 @@ from .._tensor.torch_function import DisableTorchFunctionSubclass
 from ..core.dispatch import apply as apply_op
 from ..core.tape import Origin
 from ..size import Size, new_size
+from .base import Nested, plain
 from .ragged import Ragged, shared
 
-RULES: list[Callable[..., Any]] = []        # `operations` registers the function that answers for others
 
-
-class NestedTensor(tg.Tensor):
+class NestedTensor(Nested):
     """Tensors of different lengths in one: made by `torch.nested.nested_tensor` and its like.
 
     >>> import tensorgrad as torch
@@ -28,6 +25,7 @@ class NestedTensor(tg.Tensor):
     [1, 3]
     """
 
+    rules = []
     _ragged: Ragged
     _ragged_idx: int
 
@@ -35,11 +33,6 @@ class NestedTensor(tg.Tensor):
                 **metadata: Any) -> Any:
         """Join values, offsets and lengths, as `torch.nested.nested_tensor_from_jagged` does."""
         return view_of(values, shared(offsets, lengths), _ragged_idx)
-
-    @classmethod
-    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        with DisableTorchFunctionSubclass():
-            return RULES[0](func, args, kwargs or {})
 
     # ── the shape ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -58,7 +51,6 @@ class NestedTensor(tg.Tensor):
         return self.ndim
 
     ndimension = dim
-    is_nested = property(lambda self: True)
     layout = property(lambda self: tg.jagged)
 
     def size(self, dim: int | None = None) -> Any:
@@ -163,20 +155,8 @@ class NestedTensor(tg.Tensor):
     def _of_gradient(self, values: Any) -> Any:
         return nested(values, self._ragged, self._ragged_idx)
 
-    def __format__(self, spec: str) -> str:
-        return format(repr(self), spec)
-
     def __copy__(self) -> Any:
         return like(self, plain(self).detach()).requires_grad_(self.requires_grad)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        if id(self) not in memo:
-            if not self.is_leaf:
-                raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
-                                   "protocol at the moment.")
-            copy = nested(plain(self).detach().clone(), self._ragged, self._ragged_idx)
-            memo[id(self)] = copy.requires_grad_(self.requires_grad)
-        return memo[id(self)]
 
 
 def _rebuilt(values: Any, offsets: Any, lengths: Any, ragged_idx: int, requires_grad: bool) -> Any:
@@ -184,43 +164,37 @@ def _rebuilt(values: Any, offsets: Any, lengths: Any, ragged_idx: int, requires_
 
 
 def outer_shape(x: Any) -> Size:
-    """The number of components and the lengths of their axes."""
+    """Return the number of components and the lengths of their axes."""
     shape = list(x.array.shape)
     shape[x._ragged_idx - 1] = x._ragged.size
     return new_size(Size, (x._ragged.batch, *shape))
 
 
-def plain(x: Any) -> Any:
-    """The values as a tensor, with their history."""
-    with DisableTorchFunctionSubclass():
-        found = x.as_subclass(tg.Tensor)
-    found.origin = x.origin
-    return found
-
-
 def nested(values: Any, ragged: Ragged, ragged_idx: int = 1) -> Any:
-    """A nested tensor that shares the memory and history of its values."""
+    """Return a nested tensor on values, with their memory and history."""
     with DisableTorchFunctionSubclass():
         made = values.as_subclass(NestedTensor)
-    made.origin = values.origin                         # a view stays one
+    made.origin = values.origin                         # a view stays a view
     made._ragged, made._ragged_idx = ragged, ragged_idx
     return made
 
 
 def replayed(x: Any, base: Any) -> Any:
-    """The values of a view of another base."""
+    """Return the values as the same view of another base."""
     if x.origin is None:
         return base
     return apply_op(x.origin.op, replayed(x.origin.parent, base), *x.origin.args, **x.origin.params)
 
 
 def view_of(values: Any, ragged: Ragged, ragged_idx: int = 1) -> Any:
-    """A nested tensor that is a view of its values."""
+    """Return a nested tensor that is a view of its values."""
     return nested(values.view(values.shape), ragged, ragged_idx)
 
 
 def like(x: Any, values: Any, ragged_idx: int | None = None) -> Any:
-    """A nested tensor with the components' lengths of x, and other values; a view of x, if they are one of x's."""
+    """Return a nested tensor with the lengths of x and other values; a view of x, if the values are a view of its
+    values.
+    """
     made, origin = nested(values, x._ragged, x._ragged_idx if ragged_idx is None else ragged_idx), values.origin
     if origin is not None and x.origin is None and origin.parent.array is x.array:
         made.origin = Origin(x, origin.op, origin.args, origin.params, origin.kind)

@@ -96,10 +96,6 @@ def _cut(g: Graph, x: Any, index: Any, axis: int | None = None) -> Any:
     return g.Slice(x, [0] * len(axes), g.sizes([index.shape[d] for d in axes], index), axes) if axes else x
 
 
-def _at_least_1d(g: Graph, x: Any) -> Any:
-    return x if x.ndim else g.Reshape(x, [1])
-
-
 @rule("gather take_along_axis")
 def gather(g: Graph, x: Any, index: Any, *, axis: int) -> Any:
     if not x.ndim:

@@ -37,7 +37,7 @@ class SymbolicValueError(OnnxExporterError):
 
 
 class InvalidModelError(ValueError):
-    """A file is no ONNX model, is damaged, or asks for what a model may not have."""
+    """A file is not an ONNX model, is damaged, or breaks a rule for models."""
 
     def __init__(self, message: str) -> None:
         super().__init__(escaped(message))

@@ -1,6 +1,8 @@
-"""torch.package: an object, the code of its classes and its files in one archive. https://pytorch.org/docs/stable/package.html
+"""torch.package: an object, the code of its classes and its files in one archive.
 
-A package is imported apart from the modules of the process: its modules have names of their own, and import each other.
+https://pytorch.org/docs/stable/package.html
+
+A package's modules are separate from those of the process: they have their own names, and import each other.
 Loading a package runs the code that is in it, with the rights of the program: load only packages that you trust.
 
 >>> import io

@@ -53,7 +53,7 @@ class DiGraph:
             return False
 
     def _reached(self, table: dict[Any, dict[Any, bool]], n: Any) -> dict[Any, Any]:
-        """Return {node: the node before it} of all that is reached from n, the nearest first."""
+        """Return {node: its predecessor} for all nodes reached from n, the nearest first."""
         found, queue = {n: None}, [n]
         for node in queue:
             for end in self._next(table, node):

@@ -103,7 +103,7 @@ sys_importer = _SysImporter()
 
 
 class OrderedImporter(Importer):
-    """Several environments: the first that has a name gives it.
+    """Several environments: a name is looked up in each, in order.
     https://pytorch.org/docs → torch.package.OrderedImporter
 
     Errors: TypeError for a member that is no Importer; of `get_name`, ObjNotFoundError

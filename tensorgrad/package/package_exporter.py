@@ -59,7 +59,7 @@ class EmptyMatchError(Exception):
 
 
 class PackagingError(Exception):
-    """Modules that cannot be in a package, by reason; with `debug`, how they come to be needed."""
+    """Modules cannot be in a package: the message lists them by reason, with `debug` also why they are needed."""
 
     def __init__(self, dependency_graph: DiGraph, debug: bool = False) -> None:
         lines = [""]
@@ -245,7 +245,7 @@ class PackageExporter:
         """Return a text that is unique in this package."""
         return str(next(self._unique))
 
-    # what becomes of modules
+    # actions for modules
 
     def intern(self, include: GlobPattern, *, exclude: GlobPattern = (), allow_empty: bool = True) -> None:
         """Write the modules that match. https://pytorch.org/docs → torch.package.PackageExporter.intern"""
@@ -271,14 +271,14 @@ class PackageExporter:
         self.patterns[GlobGroup(include, exclude=exclude)] = action, empty
 
     def _action(self, name: str) -> _ModuleProviderAction | None:
-        """Return what the first pattern that matches says of a module."""
+        """Return the action of the first pattern that matches a module."""
         for group, (action, _) in self.patterns.items():
             if group.matches(name):
                 return action
         return None
 
     def add_dependency(self, module_name: str, dependencies: bool = True) -> None:
-        """Let the package have a module, as the patterns say."""
+        """Add a module to the package, as the patterns say."""
         graph, action = self.dependency_graph, _ModuleProviderAction
         if module_name in graph and graph.nodes[module_name].get("provided"):
             return
@@ -372,7 +372,7 @@ class PackageExporter:
         return self._having(_ModuleProviderAction.DENY)
 
     def get_rdeps(self, module_name: str) -> list[str]:
-        """Return what needs a module."""
+        """Return the modules and files that need a module."""
         return list(self.dependency_graph.predecessors(module_name)) if module_name in self.dependency_graph else []
 
     def all_paths(self, src: str, dst: str) -> str:

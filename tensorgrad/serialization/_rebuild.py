@@ -78,7 +78,7 @@ def _sparse(layout: Any, data: Any) -> Any:
         raise Refused("the parts of a sparse tensor are malformed")
     if own.later is None:
         return _sparse_of(layout, tensors, rest)
-    made = _sparse_of(layout, _without_values(layout, tensors), rest)
+    made = _sparse_of(layout, _without_values(tensors), rest)
 
     def fill() -> None:
         filled = _sparse_of(layout, tensors, rest).array
@@ -96,7 +96,7 @@ def _sparse_of(layout: Any, tensors: Any, rest: Any) -> Any:
         raise Refused(f"a sparse tensor: {error}") from None
 
 
-def _without_values(layout: Any, tensors: Any) -> Any:
+def _without_values(tensors: Any) -> Any:
     """Return the parts of a sparse tensor with room for no values."""
     *lines, plain, values = tensors
     axis = plain.ndim - 1 if lines else 0

@@ -7,7 +7,7 @@ from .cuda import CudaStorage
 
 __all__ = ["CudaStorage", "Namespace", "NumpyStorage", "Storage", "backend_of", "clock"]
 
-# {name: load}: what torch.storage has besides, which layers above define; the package fills it
+# {name: function that loads it}: further names of torch.storage, which layers above define and the package registers
 ABOVE: dict[str, Callable[[], object]] = {}
 
 

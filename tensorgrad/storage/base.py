@@ -64,7 +64,7 @@ class Namespace:
 
 FILLERS = {"ones", "full", "arange", "eye", "ones_like", "full_like"}
 MAKERS = {"zeros", "zeros_like", *FILLERS}
-VOID = np.dtypes.VoidDType          # the class of the dtypes that NumPy does not compute with: bfloat16, float8, …
+VOID = np.dtypes.VoidDType          # the class of dtypes that NumPy does not compute with: bfloat16, float8, …
 
 
 TWO_SIDED = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split()
@@ -94,7 +94,7 @@ def made_on_host(backend: type[Storage], name: str, *args: Any, dtype: Any = Non
 
 
 def by_cast(backend: type[Storage], function: Any) -> Any:
-    """Make a function that fills arrays fill those that NumPy cannot, too: with float32, or complex64, that is cast."""
+    """Extend a function that fills arrays to dtypes that NumPy lacks: fill float32 or complex64, and cast."""
     def make(*args: Any, dtype: Any = None, **params: Any) -> Any:
         wanted = getattr(args[0], "dtype", None) if dtype is None else dtype
         if type(wanted) is VOID:
@@ -105,7 +105,7 @@ def by_cast(backend: type[Storage], function: Any) -> Any:
 
 
 def as_held(backend: type[Storage], function: Any) -> Any:
-    """Make a function that makes arrays take dtypes of dtype.py that the backend's arrays have others for."""
+    """Return a function that makes arrays, extended to dtypes of dtype.py, for which the backend may have others."""
     def make(*args: Any, dtype: Any = None, **params: Any) -> Any:
         return function(*args, dtype=None if dtype is None else backend.held(dtype), **params)
     return make
@@ -163,19 +163,19 @@ class Storage:
     rank: ClassVar[int] = 0             # the number of hidden axes, one per level of vmap
     leads: ClassVar[bool] = False       # True if operands of other backends are converted, while a model is traced
     hollow: ClassVar[bool] = False      # True if arrays have a shape and a dtype, but no values
-    label: ClassVar[str] = "tensor"     # what tensors are called when they are printed
+    label: ClassVar[str] = "tensor"     # the name of the tensors' kind, as it is printed
     draws: ClassVar[Any] = None         # a function that replaces the generator of random numbers
     xp: ClassVar[Any] = None
     nowhere: ClassVar[Any] = None       # a storage for tape steps whose memory is not needed any more
     by_device: ClassVar[dict[str, type[Storage]]] = {}
-    # of classes of arrays that are no dense blocks: the function that finds their storage class, given the dense one
+    # {class of arrays that are not dense blocks: function of the dense storage class that returns their storage class}
     layouts: ClassVar[dict[type, Callable[[Any], type[Storage]]]] = {}
-    dense: ClassVar[Any] = None         # of a sparse layout's storage class, that of its values
+    dense: ClassVar[Any] = None         # for a sparse layout: the storage class of its values
     # for devices whose storage class is made on first use
     makers: ClassVar[dict[str, Callable[[int], type[Storage]]]] = {}
 
     written = 0       # clock of the last write in place
-    crossed: Any = None     # of a batch inside vmap: the way back to the tensor that it was made of
+    crossed: Any = None     # for a batch inside vmap: how to get back to the tensor that it was made of
     rebased = 0       # clock of the last write in place that autograd recorded
     replaced = 0      # clock of when a tensor's memory was replaced by this
     version = 0       # number of writes in place
@@ -184,7 +184,7 @@ class Storage:
     watched = False   # has views that must notice every write, recorded or not
     memory: Any = None  # the array that spans the block, known once a second tensor shares it
     shared: Any = None  # the block of memory that other processes see, too
-    fixed = False     # True if the memory is not ours alone: a NumPy array's, or a buffer's
+    fixed = False     # True if others own the memory, too: a NumPy array, or a buffer
     block: Any = None   # the Block of memory that other storages write to, too
     lazy: Any = None    # while a lazy copy shares the memory: the Side of core/lazy_copies.py
 
@@ -238,7 +238,7 @@ class Storage:
         return other
 
     def hand_out(self) -> None:
-        """Note that others may write to the memory, unseen: it is a NumPy array's now, too."""
+        """Note that a NumPy array shares the memory from now on, so that writes to it may go unseen."""
         if self.lazy is not None:
             self.lazy.part()
         self.fixed = True
@@ -252,7 +252,7 @@ class Storage:
 
     @classmethod
     def held(cls, dtype: Any) -> Any:
-        """The dtype that the backend's arrays have for one of dtype.py: another one on CUDA, for bfloat16."""
+        """Return the backend's dtype of arrays for a dtype of dtype.py: for bfloat16 on CUDA, that of ml_dtypes."""
         return dtype
 
     @classmethod
@@ -348,7 +348,7 @@ class Backends(dict[str, Any]):
 
 @contextmanager
 def standing_in(backend: type[Storage], *kinds: str, table: type[Backends] = Backends) -> Iterator[None]:
-    """Make this thread's tensors for some kinds of device by `backend`, in a `with` block; one thread at a time.
+    """Let `backend` make this thread's tensors of some kinds of device, in a `with` block; one thread at a time.
 
     table: the class that looks up backends
     """

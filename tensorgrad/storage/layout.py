@@ -40,7 +40,7 @@ def is_channels_last(x: Any, most: int = 5) -> bool:
 
     Images have 4 axes, or 5 if that is not above `most`.
 
-    Strides decide, also those of axes of length 1, that no element depends on; where they leave it open, images are
+    Strides decide, also those of axes of length 1, which no element depends on; where they fit both formats, images are
     contiguous.
     """
     ndim = x.ndim

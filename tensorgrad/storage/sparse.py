@@ -79,13 +79,13 @@ def order_of(module: Any, indices: Any, most: int) -> Any:
 
 
 def rows_of(module: Any, indptr: Any, indices: Any) -> Any:
-    """The row of each value, from where rows start."""
+    """Return the row of each value, given where rows start."""
     place = module.arange(indices.shape[0])
     return (module.searchsorted(indptr, place, side="right") - 1).astype(indices.dtype)
 
 
 def starts_of(module: Any, rows: Any, count: int) -> Any:
-    """Where each of `count` rows starts, from rows in order."""
+    """Return where each of `count` rows starts, given the row of each value in ascending order."""
     return module.searchsorted(rows, module.arange(count + 1), side="left")
 
 
@@ -137,7 +137,7 @@ class Coo(Pattern):
 
     @property
     def keys(self) -> Any:
-        """Of each value, the number of its place."""
+        """Return for each value the number of its place."""
         if self._keys is None:
             module, sizes = self.backend.module, self.shape[:self.sparse_dim]
             keys = module.zeros(self.count, dtype="int64")
@@ -148,12 +148,12 @@ class Coo(Pattern):
 
     @property
     def places(self) -> int:
-        """The number of places that a value can be at."""
+        """Return the number of places in the tensor, with and without a value."""
         return prod(self.shape[:self.sparse_dim])
 
     @property
     def ordered(self) -> tuple[Coo, Any, Any]:
-        """The coalesced pattern; of each value here, the number of its place there; of each place, one value here."""
+        """Return (the coalesced pattern, for each value its place there, for each place there one of its values)."""
         if self._ordered is None:
             module, count = self.backend.module, self.count
             if self.coalesced:
@@ -184,7 +184,7 @@ class Coo(Pattern):
 
 
 class Compressed(Pattern):
-    """Rows of a matrix (or columns), or of its blocks; in front there may be batches."""
+    """A matrix by rows or by columns, of elements or of blocks; there may be batch axes in front."""
 
     def __init__(self, layout: Any, compressed: Any, plain: Any, shape: tuple[int, ...], backend: type[Storage],
                  blocksize: tuple[int, int] = (1, 1), dense_dim: int = 0) -> None:
@@ -260,7 +260,7 @@ def increasing(keys: Any) -> bool:
 
 
 def which_start(module: Any, batches: int, count: int) -> Any:
-    """The number of values before each batch, as a column."""
+    """Return the number of values before each batch, as a column."""
     return (module.arange(batches) * count).reshape(-1, 1)
 
 
@@ -333,7 +333,7 @@ class SparseArray:
         return SparseArray(self.pattern, self.values.conj())
 
     def become(self, other: SparseArray) -> None:
-        """Take over the places and values of another array, cast to the dtype."""
+        """Take the pattern of another array, and its values, cast to this dtype."""
         self.pattern, self.values = other.pattern, other.astype(self.dtype).values
 
     def __len__(self) -> int:
@@ -505,7 +505,7 @@ SHOWN = {sparse_coo: "Sparse", sparse_csr: "SparseCsr", sparse_csc: "SparseCsc",
 
 @cache
 def sparse_of(dense: type[Storage]) -> type[SparseStorage]:
-    """The storage class of sparse arrays on a dense backend's device."""
+    """Return the storage class of sparse arrays on the device of a dense backend."""
     made: Any = type(f"Sparse{dense.__name__}", (SparseStorage,), {"dense": dense})
     made.device = dense.device
     made.module = Functions(made)

@@ -1,7 +1,7 @@
 """Patterns: from index arrays, which are checked, from the nonzeros of an array, and from patterns of other layouts.
 
-Messages are PyTorch's. An index that is out of range is an error for PyTorch if it was asked to look; here it always is
-one, so that code behind this can read at any index of a pattern.
+Messages are PyTorch's. PyTorch checks the range of indices on request. Here they are always checked, so that later code
+can read at any index of a pattern.
 """
 from __future__ import annotations
 

@@ -25,12 +25,14 @@ def result(build: Any, node: Any, like: Any) -> Any:
     return build.new(node.meta["shape"], like.dtype)
 
 
-def followed(build: Any, what: Following, rest: tuple[Any, ...], node: Any, like: Any) -> tuple[Any, Any, Any]:
-    """Return bias, residual and result of a kernel; the result may be written over the residual."""
-    bias, residual = what.bias_of(rest), what.residual_of(rest)
-    residual = None if residual is None else build.whole(residual)
-    out = result(build, node, like) if residual is None else build.reuse(residual, node.meta["shape"], like.dtype)
-    return None if bias is None else build.whole(bias), residual, out
+def followed(build: Any, node: Any, x: Any, rest: tuple[Any, ...], over: bool = True) -> tuple[Any, Any, Any]:
+    """Return bias, residual and result of a kernel; with `over`, the result may be written over the residual."""
+    following: Following = node.target.following
+    bias, residual = (None if operand is None else build.whole(operand)
+                      for operand in (following.bias_of(rest), following.residual_of(rest)))
+    reused = over and residual is not None
+    out = build.reuse(residual, node.meta["shape"], x.dtype) if reused else result(build, node, x)
+    return bias, residual, out
 
 
 @emits(ToBlocked)
@@ -60,7 +62,7 @@ def convolution(build: Any, node: Any, x: Any, packed: Any, *rest: Any) -> Any:
     x, packed = build.whole(x), build.whole(packed)
     if target.winograd:
         return winograd(build, node, x, packed, rest, after)
-    bias, residual, out = followed(build, target.following, rest, node, x)
+    bias, residual, out = followed(build, node, x, rest)
     kernel, sizes = packed.shape[2:4], (*x.shape[:4], packed.shape[0])
     how = *kernel, *target.size, *target.stride, *target.padding, *target.dilation
     if target.first:
@@ -72,11 +74,9 @@ def convolution(build: Any, node: Any, x: Any, packed: Any, *rest: Any) -> Any:
 
 
 def winograd(build: Any, node: Any, x: Any, points: Any, rest: tuple[Any, ...], after: Any) -> Any:
-    """A residual is read again if a result is not finite: the result is not written over it."""
+    """Call Winograd's kernel, which reads the residual again if a result is not finite: that is not written over."""
     target: BlockedConvolution = node.target
-    bias, residual = (None if each is None else build.whole(each)
-                      for each in (target.following.bias_of(rest), target.following.residual_of(rest)))
-    out = result(build, node, x)
+    bias, residual, out = followed(build, node, x, rest, over=False)
     build.call("blocked_winograd", x, points, bias, residual, out, *x.shape[:4], points.shape[2], *target.size,
                *target.padding, target.channels, *after)
     return out
@@ -99,7 +99,7 @@ def depthwise(build: Any, node: Any, x: Any, packed: Any, *rest: Any) -> Any:
     if after is None:
         return NotImplemented
     x, packed = build.whole(x), build.whole(packed)
-    bias, residual, out = followed(build, target.following, rest, node, x)
+    bias, residual, out = followed(build, node, x, rest)
     return windows(build, x, out, "depthwise", (packed, bias, residual), packed.shape[1:3], target.stride,
                    target.padding, target.dilation, after=after)
 

@@ -12,7 +12,7 @@ from . import emits
 
 
 def packed(value: Value) -> list[int] | None:
-    """Return the axes in the order in which they are contiguous, the slowest first; None for memory with gaps."""
+    """Return the axes by descending stride, if the memory has no gaps; else None."""
     order = sorted(range(value.ndim), key=lambda axis: (-value.strides[axis], -value.shape[axis]))
     step = 1
     for axis in reversed(order):
@@ -105,7 +105,7 @@ def solid(build: Any, value: Value) -> Value:
     return copy
 
 
-MOST_CALLS = 8          # of one op; with more, its operands are copied
+MOST_CALLS = 8          # the axes that a kernel of two arrays takes; with more, operands are copied
 
 
 def two(build: Any, node: Any, kernel: str, a: Any, b: Any, *numbers: float) -> Any:

@@ -1,5 +1,6 @@
-"""Rows and elements at given places: native/scatter.inc. A run that meets an index out of range ends, and Python, which
-runs the graph then, raises the error."""
+"""Rows and elements at given indices: native/scatter.inc. An index out of range ends the run; then Python runs the
+graph,
+and raises the error."""
 from __future__ import annotations
 
 from math import prod
@@ -21,7 +22,7 @@ def plain(build: Any, x: Value) -> Any:
 
 
 def check(build: Any, index: Any, n: int) -> None:
-    """Let a run end at a negative index, as well as at one that is too large."""
+    """End a run at a negative index, or one that is too large."""
     if isinstance(index, Value) and index.size and n:
         build.call("within", build.whole(index), build.new((1,), np.int64), index.size, n)
 
@@ -47,7 +48,7 @@ def taken(build: Any, x: Value, index: Value, axis: int) -> Any:
 def embedding(build: Any, node: Any, x: Value, index: Any, *, padding: Any = None, by_frequency: bool = False) -> Any:
     if not x.ndim or not isinstance(index, Value):
         return NotImplemented
-    if x.ndim > 1:                      # elements, as `take` has them, may be counted from the end
+    if x.ndim > 1:                      # `take` counts negative indices from the end
         check(build, index, x.shape[0])
     return taken(build, x, index, 0)
 

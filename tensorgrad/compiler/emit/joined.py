@@ -1,4 +1,4 @@
-"""An op with what follows it: a residual that is added, an activation, both in place."""
+"""An op, then a residual and an activation in the memory of its result."""
 from __future__ import annotations
 
 from typing import Any

@@ -14,7 +14,7 @@ def product(build: Any, a: Value, b: Value, bias: Any = None) -> Any:
         return NotImplemented
     *stack, m, k = a.shape
     n = b.shape[-1]
-    if b.ndim == 2 and (not stack or a.contiguous):                 # one product: rows of a stack follow each other
+    if b.ndim == 2 and (not stack or a.contiguous):                 # one product: the rows of a stack are contiguous
         rows, steps = prod(stack) * m, (k, 1) if stack else steps_of(a)[2:]
         out = build.new((*stack, m, n), a.dtype)
         build.call("matmul", build.view(a, (1, 1, rows, k), (0, 0, *steps)), spread(build, b), out, None, bias, rows, n,

@@ -14,7 +14,7 @@ def wholes(build: Any, *values: Any) -> list[Any]:
 
 def over_rows(build: Any, x: Value, w: Value | None, b: Value | None, ndim: int, eps: float, centred: bool) -> Any:
     n = prod(x.shape[x.ndim - ndim:])
-    if not x.size or n == 1:            # as kernels/normalization_compiled.py has it
+    if not x.size or n == 1:            # as in kernels/normalization_compiled.py
         return NotImplemented
     rows, (x, w, b) = x.size // n, wholes(build, x, w, b)
     out, mean, scale = (build.new(x.shape, x.dtype), build.new((rows,), x.dtype) if centred else None,

@@ -9,7 +9,7 @@ from . import emits
 
 
 def step_of_rows(x: Any) -> int | None:
-    """Return the step between rows of a value, all leading axes joined to one; None if there is no such step."""
+    """Return the stride between rows, with all leading axes joined; None if rows are not evenly spaced."""
     axes = [(n, step) for n, step in zip(x.shape[:-1], x.strides[:-1], strict=True) if n != 1]
     if x.shape[-1] != 1 and x.strides[-1] != 1:
         return None
@@ -19,7 +19,7 @@ def step_of_rows(x: Any) -> int | None:
 
 
 def in_rows(build: Any, x: Any) -> tuple[Any, int]:
-    """Return a value, or a copy, whose rows are one step apart, and that step."""
+    """Return a value, or a copy, whose rows are evenly spaced, and the stride between them."""
     step = step_of_rows(x)
     return (build.whole(x), x.shape[-1]) if step is None else (x, step)
 

@@ -12,7 +12,7 @@ from .matrix import product
 
 
 def inputs(build: Any, x: Value, w_ih: Value, bias: Any) -> Any:
-    """The part of all gate sums that comes from the inputs."""
+    """Return the inputs' part of the sums of all gates."""
     x = build.whole(x)
     flat = build.view(x, (x.size // x.shape[-1], x.shape[-1]), (x.shape[-1], 1))
     return product(build, flat, build.view(w_ih, w_ih.shape[::-1], w_ih.strides[::-1]), bias)
@@ -80,7 +80,3 @@ def gru_layer(build: Any, node: Any, x: Value, h: Value, w_ih: Value, w_hh: Valu
     order, two = order_of(x, batch, reverse, sizes), states(build, h)
     build.call("gru", z, build.whole(w_hh), b_hh if b_hh is None else build.whole(b_hh), two, y, before, hidden, order)
     return shaped(build, y, x, sizes), last(build, two, len(order))
-
-
-def len_of(z: Value) -> int:
-    return z.shape[0]

@@ -1,4 +1,4 @@
-"""Views: the same memory with other axes. A reshape that no view shows copies first."""
+"""Views: other shapes and strides for the memory of an operand. A reshape that is not a view copies first."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ OF_NUMPY: dict[str, Callable[..., Any]] = {
 
 
 def seen(value: Value, view: Callable[[Any], Any]) -> Any:
-    """Return what a function of views makes of an array of the plan: a value, a tuple of them, or NotImplemented.
+    """Apply a function of views to an array of the plan; return a value, a tuple of them, or NotImplemented.
 
     The function sees the template of the memory.
     """
@@ -64,7 +64,7 @@ for _op in (*OF_NUMPY, "expand_dims", "get_slice", "unfold", "unbind", "split_si
 @emits("reshape")
 def reshape(build: Any, node: Any, x: Value, *, shape: Any) -> Any:
     def view(array: Any) -> Any:
-        array.shape = node.meta["shape"]        # an error where this takes a copy
+        array.shape = node.meta["shape"]        # raises where the shape needs a copy
         return array
     try:
         return seen(x, view)

@@ -1,4 +1,4 @@
-"""Borders, and windows side by side, by copies."""
+"""Borders, and windows of images as columns, by copies."""
 from __future__ import annotations
 
 from typing import Any

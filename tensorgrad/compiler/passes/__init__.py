@@ -45,7 +45,7 @@ PASSES: list[Callable[[Lowered], None]] = [
     make_loops,
 ]
 OF_KERNELS = {in_blocks, pack, pack_layers, make_loops}     # run if compiled kernels are in use
-OF_NUMPY = {for_numpy}                                      # run if not
+OF_NUMPY = {for_numpy}                                      # run otherwise
 
 
 def optimize(graph: Lowered) -> Lowered:

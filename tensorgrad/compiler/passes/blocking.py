@@ -1,9 +1,9 @@
-"""The order of channels for the whole graph: chains of convolutions, pools and what is between them run in blocks.
+"""Run chains of convolutions, pools and elementwise ops in blocks of channels.
 
     relu(convolution(x, W) + b)  =  from_blocked(blocked_convolution(to_blocked(x), pack(W), pad(b)))
 
-Copies between both orders remain where such a chain begins and ends. Packing depends on the state alone. A first layer
-reads pictures as they are, and a mean over all places leaves nothing to copy.
+Copies between both orders remain where a chain begins and ends. Packing depends on the state alone. A first layer reads
+pictures in the usual order, and a mean over all places needs no copy back.
 """
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from .rewriting import added, replaced, settled, unused
 
 FINITE = ("add", "subtract", "divide", "negative", "absolute", "maximum", "minimum", "clamp")     # for 0 and numbers
 CONVOLUTIONS = ("convolution", "convolution_input")
-FAR = 256                                               # windows and steps are shorter: rows are copied with a border
-FEW = 32                                                # tiles up to which Winograd's weights had better be small:
-SMALL = 64                                              # so many pairs of blocks
-FIRST = 4                                               # channels up to which a layer reads pictures as they are
-NARROW = 4                                              # channels of a result too few to fill vectors
+FAR = 256                           # the largest window and step: rows are copied with their border
+FEW = 32                            # with fewer tiles, Winograd's weights are used only if they have
+SMALL = 64                          # at most so many pairs of blocks
+FIRST = 4                           # a first layer has at most so many channels: it reads pictures as they are
+NARROW = 4                          # results with at most so many channels would fill vectors with zeros
 
 
 def in_blocks(graph: Lowered) -> None:
@@ -58,7 +58,7 @@ class Blocking:
         self.packed: dict[tuple[Node, Any], Node] = {}
 
     def run(self) -> None:
-        """Rewrite all nodes that can run in blocks; what others read of them is copied."""
+        """Rewrite all nodes that can run in blocks; copy what other nodes read of them."""
         for node in list(self.graph.nodes):
             if node.op == "call_function" and node not in self.state and of_pictures(node):
                 rule = RULES.get(getattr(node.target, "opname", ""))
@@ -91,7 +91,7 @@ class Blocking:
         return self.inside.get(x) or self.packed[x, None]
 
     def has_blocks(self, x: Node) -> bool:
-        """Return True if pictures are in blocks already, or have been copied."""
+        """Return True if a node in blocks holds these pictures."""
         return x in self.inside or (x, None) in self.packed
 
     def weight(self, w: Node, target: Any, place: Node) -> Node:
@@ -219,9 +219,9 @@ class Blocking:
 
 
 def suits_winograd(target: BlockedConvolution, x: tuple[int, ...], w: tuple[int, ...]) -> bool:
-    """Return True if Winograd's convolution is faster, or wanted always; products are counted in whole tiles.
+    """Return True if Winograd's convolution is faster, by the number of products in whole tiles, or always wanted.
 
-    Its weights take 16 / 9 of the memory, which few tiles are not worth, unless they are small.
+    Its weights take 16 / 9 of the memory: too much for few tiles, unless the weights are small.
     """
     wanted = choices["winograd"]
     if (not wanted or w[2:] != (3, 3) or target.stride != (1, 1) or target.dilation != (1, 1) or target.groups > 1

@@ -9,7 +9,7 @@ from ...graph.steps import Draw, Foreign
 
 
 def merge_equal(graph: Lowered) -> None:
-    """Let the users of a call that repeats another use that; random numbers are drawn for each call."""
+    """Replace calls that repeat an earlier one, except those that draw random numbers."""
     first: dict[Any, Node] = {}
     for node in graph.nodes:
         if node.op in ("call_function", "get_attr") and not isinstance(node.target, (Draw, Foreign)):
@@ -20,7 +20,7 @@ def merge_equal(graph: Lowered) -> None:
 
 
 def _key(tree: Any) -> Any:
-    """Return what is equal for equal arguments alone: 1, 1.0 and True differ, as do 0.0 and -0.0."""
+    """Return a key that is equal for equal arguments: 1, 1.0 and True have different keys, as do 0.0 and -0.0."""
     if isinstance(tree, (list, tuple)):
         return (type(tree), *map(_key, tree))
     if isinstance(tree, dict):

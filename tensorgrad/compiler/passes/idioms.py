@@ -1,4 +1,4 @@
-"""Ops of the table that a program writes out, as exports to ONNX do: each becomes one node.
+"""Recognize ops of the table that a program writes out, as exports to ONNX do: each becomes one node.
 
     0.5 x (1 + erf(x / √2))                            =  gelu(x)
     0.5 x (1 + tanh(√(2/π) (x + 0.044715 x³)))         =  gelu_tanh(x)
@@ -84,12 +84,12 @@ def hardswish(node: Node) -> Node | None:
 
 
 def applied(node: Node, name: str, x: Node) -> bool:
-    """Return True for the op of x that has a name."""
+    """Return True for a node that applies the op of this name to x."""
     return op_of(node) == name and node.args[0] is x
 
 
 def bounds(node: Node) -> Any:
-    """Return the numbers that a node keeps its operand within; None if it does not."""
+    """Return the bounds to which a node clamps its operand; None for other nodes."""
     if op_of(node) == "hardtanh":
         return node.kwargs["low"], node.kwargs["high"]
     return tuple(node.args[1:]) if op_of(node) == "clamp" else None
@@ -188,7 +188,7 @@ def attention(node: Node) -> Node | None:
 def masked(scores: Node) -> tuple[Node, Any]:
     """Return scores and the array that is added to them, or None.
 
-    A number in place of some scores counts as −∞ there, if it is so small that nothing near it is seen.
+    A number in place of some scores counts as −∞ if its softmax is 0 beside any other score.
     """
     if only_user(scores) is not None and op_of(scores) == "where":
         seen, rest, hidden = scores.args

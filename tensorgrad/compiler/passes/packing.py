@@ -1,4 +1,4 @@
-"""Products with weights in the order in which the compiled kernels read them, which packing them once gives.
+"""Pack the weights of products, once, in the order in which the compiled kernels read them.
 
     linear(x, W, b)  =  packed_linear(x, pack(W), b)
 
@@ -15,7 +15,7 @@ from ..packed import PackedLinear, PackedWeight, following
 from ..targets import Joined
 from .rewriting import op_of, replaced, same_kind, settled
 
-FEW = 4                 # rows up to which a weight that other nodes read as it is stays the only copy
+FEW = 4                 # with up to so many rows, a weight that other nodes read unpacked is not packed
 
 
 def pack(graph: Lowered) -> None:
@@ -58,7 +58,7 @@ def serves(node: Node, target: Joined, state: set[Node]) -> bool:
 
 
 def source_of(w: Node) -> tuple[Node, bool]:
-    """Return the matrix that a weight is, or is the transpose of, and True unless it is the transpose."""
+    """Return (the matrix that a weight is or transposes, True unless it is the transpose)."""
     straight = True
     while turns(w):
         w, straight = w.args[0], not straight
@@ -71,7 +71,7 @@ def turns(w: Node) -> bool:
 
 
 def read_otherwise(w: Node) -> bool:
-    """Return True if a node that is no product reads a weight: it stays in memory as it is."""
+    """Return True if a node other than a product reads a weight, which then stays in memory unpacked, too."""
     return not all(joint(user) or turns(user) or isinstance(user.target, PackedWeight) for user in w.users)
 
 

@@ -15,7 +15,7 @@ from ..turned import Turned
 from ..winograd import LEAST, Winograd, WinogradKernels
 from .rewriting import added, described, op_of, replaced, same_kind, settled
 
-CHANNELS = 48                       # from which on calls of NumPy take little of the time of tiles
+CHANNELS = 48                       # with fewer channels, NumPy's calls take most of the time of tiles
 FEW = range(2, 57)                  # rows that kernels/matrix_numpy.py multiplies as columns
 
 
@@ -33,7 +33,7 @@ def for_numpy(graph: Lowered) -> None:
 
 
 def turn(node: Node, target: Joined) -> None:
-    """Turn the weights of a linear layer."""
+    """Transpose the weights of a linear layer."""
     x, w, *rest = node.args
     rows, size = prod(x.meta["shape"][:-1]), prod(w.meta["shape"])
     if rows not in FEW and rows and size and len(w.meta["shape"]) == 2 and same_kind(node, x, w, *rest):

@@ -20,7 +20,7 @@ def as_linear(graph: Lowered) -> None:
 
 
 def over_leading_axes(graph: Lowered) -> None:
-    """Let linear layers of a matrix of rows, whose result gets more axes, have these axes in their operand."""
+    """Move a reshape of a linear layer's result, which adds leading axes, to its operand."""
     for node in graph.nodes:
         if op_of(node) == "reshape" and op_of(y := node.args[0]) in ("linear", "linear_without_bias"):
             shape, (rows, *weights) = node.meta["shape"], y.args

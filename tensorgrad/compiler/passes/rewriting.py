@@ -1,4 +1,4 @@
-"""Questions that passes ask about nodes, and new nodes with shapes and dtypes."""
+"""Helpers of passes: facts about nodes, and new nodes with shapes and dtypes."""
 from __future__ import annotations
 
 from typing import Any

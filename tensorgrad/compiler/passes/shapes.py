@@ -1,4 +1,4 @@
-"""Views in few forms, and none that a later one makes needless.
+"""Write views in few forms, and drop views that have no effect.
 
     expand_dims, squeeze                        =  reshape
     t, swapaxes                                 =  permute_dims, or reshape if the axes that move have length 1
@@ -33,7 +33,7 @@ def simplify_views(graph: Lowered) -> None:
 
 
 def simpler(node: Node) -> Node | None:
-    """Return a node that can take the place of another; None for none."""
+    """Return a node that can replace another; None if there is none."""
     if node.target is operator.getitem:
         return part(node)
     rule = RULES.get(op_of(node))
@@ -95,7 +95,7 @@ def groups(shape: tuple[int, ...], merged: tuple[int, ...]) -> list[list[int]] |
 
 
 def patches(node: Node) -> Node | None:
-    """Windows that lie side by side, and cover x, as a view: (N, C, *K, *L)."""
+    """Windows that partition x, as a view: (N, C, *K, *L)."""
     x: Node = node.args[0]
     kernel, stride, padding, dilation = (tuple(node.kwargs[name]) for name in
                                          ("kernel", "stride", "padding", "dilation"))
@@ -182,7 +182,7 @@ RULES: dict[str, Callable[[Node], Node | None]] = {
 
 
 def without_broadcasts(node: Node) -> None:
-    """Replace operands that are repeated by what they repeat, if the node's result has its shape all the same."""
+    """Replace an operand `broadcast_to(y)` by y, if the node's result keeps its shape."""
     for i, operand in enumerate(node.args):
         if op_of(operand) == "broadcast_to":
             others = [a.meta["shape"] for j, a in enumerate(node.args) if j != i and isinstance(a, Node)]

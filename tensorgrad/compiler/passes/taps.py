@@ -1,4 +1,4 @@
-"""Weights of convolutions without the places that meet the border alone.
+"""Crop kernels of convolutions: drop the places that are only ever multiplied by the zeros of the padding.
 
     a kernel of 3 × 3 on pictures of 1 × 1 with a padding of 1    =   its middle, without padding
 
@@ -18,7 +18,7 @@ from .rewriting import described, op_of, settled
 
 
 class Cropped(Record):
-    """Part of the kernel's places: of weights (O, C, *kernel), those of the slices."""
+    """Slices of the kernel axes of weights (O, C, *kernel)."""
 
     taps: tuple[tuple[int, int], ...]
 
@@ -57,7 +57,7 @@ def crop(node: Node) -> None:
 
 
 def taps_within(size: int, places: int, kernel: int, stride: int, padding: int, dilation: int) -> tuple[int, int]:
-    """Return the first place of a kernel that meets the picture anywhere, and the one after the last."""
+    """Return the first place of a kernel that meets the picture anywhere, and the end of these places."""
     used = [k for k in range(kernel)
             if any(0 <= i * stride - padding + k * dilation < size for i in range(places))]
     return (used[0], used[-1] + 1) if used else (0, kernel)

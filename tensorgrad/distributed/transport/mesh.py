@@ -88,7 +88,7 @@ def meet(store: Store, rank: int, size: int, timeout: timedelta, purposes: list[
         if rank == 0:
             store.set("secret", secrets.token_bytes(wire_protocol.NONCE))
         store.set(f"rank/{rank}", "\n".join((str(os.getpid()), socket.gethostname(), machine(), address)))
-        members = _members(store, size, timeout, deadline)
+        members = _members(store, size, timeout)
         secret = store.get("secret")
         links: dict[str, dict[int, socket.socket]] = {purpose: {} for purpose in purposes}
         try:
@@ -137,7 +137,7 @@ def _where(address: str) -> tuple[int, Any]:
     return socket.AF_UNIX, "\0" + rest if kind == "abstract" else rest
 
 
-def _members(store: Store, size: int, timeout: timedelta, deadline: float) -> list[Member]:
+def _members(store: Store, size: int, timeout: timedelta) -> list[Member]:
     keys = [f"rank/{rank}" for rank in range(size)]
     try:
         store.wait(keys, timeout)

@@ -17,7 +17,6 @@ ATTRIBUTES = {"H": "Tensor", "T": "Tensor", "mH": "Tensor", "mT": "Tensor", "rea
               "grad_dtype": "Dtype | None",
               "retains_grad": "bool", "volatile": "bool"}
 PRIVATE = ("_version", "_base", "_is_view", "_make_subclass", "__torch_function__")
-READ_ONLY = frozenset(("shape", "dtype", "device", "ndim", "is_leaf", "grad_fn", "layout"))
 OPERATORS = BINARY | {f"__{sign}__" for sign in "eq ne lt le gt ge div rdiv idiv".split()}
 COMPARES = ("__eq__", "__ne__")
 # operators that take no NumPy array

@@ -1,4 +1,4 @@
-"""Traces in which proxies know shapes and dtypes: each has a tensor without values beside it.
+"""Traces whose proxies know shapes and dtypes: each carries a tensor without values.
 
 https://pytorch.org/docs/stable/fx.html
 """
@@ -84,7 +84,7 @@ def proxys_to_metas(v: Any) -> Any:
 class MetaTracer(Tracer):
     """A tracer that runs each step also on tensors without values.
 
-    A step that cannot run on them gives a proxy that knows no shape.
+    The proxy of a step that cannot run on them knows no shape.
     """
 
     def create_proxy(self, kind: str, target: Any, args: Any, kwargs: Any, name: str | None = None,

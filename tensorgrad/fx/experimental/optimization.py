@@ -41,8 +41,7 @@ def replace_node_module(node: Node, modules: dict[str, Any], new_module: Any) ->
 
 
 def fuse(model: Any, inplace: bool = False, no_trace: bool = False) -> Any:
-    """Return a model in which convolutions and linear layers contain the batch normalization that follows them. It is
-    to be in the mode of `eval`.
+    """Return a model, in evaluation mode, whose convolutions and linear layers include the batch norms after them.
 
     >>> import tensorgrad as torch
     >>> model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3), torch.nn.ReLU()).eval()

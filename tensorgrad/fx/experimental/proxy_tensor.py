@@ -29,7 +29,7 @@ def make_fx(f: Callable[..., Any], decomposition_table: Any = None, tracing_mode
     """Return a function that traces `f` on example arguments, and returns a module of the steps that it took.
 
     Steps are PyTorch's operators, `ops.aten`, or ops of `fx.table` that it has no operator for; sizes, and values that
-    the program branches on, are those of the examples. With the mode "fake" or "symbolic" no values are computed:
+    the program branches on, are those of the examples. In the modes "fake" and "symbolic" no values are computed, and
     reading one is an error. Writes in place to arguments come last, as `copy_`. https://pytorch.org/docs/stable/fx.html
 
     >>> import tensorgrad as torch

@@ -1,4 +1,4 @@
-"""Trace programs with asserts: they become calls of `torch._assert`. https://pytorch.org/docs/stable/fx.html"""
+"""Trace programs whose asserts become calls of `torch._assert`. https://pytorch.org/docs/stable/fx.html"""
 from __future__ import annotations
 
 import ast

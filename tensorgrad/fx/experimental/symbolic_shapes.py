@@ -7,7 +7,7 @@ __all__ = ["GuardOnDataDependentSymNode", "free_symbols", "free_unbacked_symbols
            "statically_known_true"]
 
 
-GuardOnDataDependentSymNode = ReadsValues       # of a program whose steps depend on values that are not known
+GuardOnDataDependentSymNode = ReadsValues       # raised for a program whose steps depend on unknown values
 
 
 def guard_or_false(a):

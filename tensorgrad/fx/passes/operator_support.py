@@ -50,7 +50,7 @@ class OperatorSupport(OperatorSupportBase):
 
 
 def create_op_support(is_node_supported: Callable[[Mapping[str, Any], Node], bool]) -> OperatorSupportBase:
-    """Return the support that a function tells."""
+    """Return the support of the nodes for which a function is true."""
     class FunctionalOperatorSupport(OperatorSupportBase):
         def is_node_supported(self, submodules: Mapping[str, Any], node: Node) -> bool:
             return is_node_supported(submodules, node)

@@ -12,7 +12,7 @@ __all__ = ["default_matching", "extract_attrs_for_lowering", "lift_lowering_attr
 
 
 def default_matching(name: str, target_version: int) -> str:
-    """Return the name of an attribute in a version of a layer: the present one."""
+    """Return the name of an attribute in some version of a layer: its present name."""
     return name
 
 

@@ -56,7 +56,7 @@ class Division:
         self.part_of: dict[Node, Component] = {}
         self.copies: dict[Node, Node] = {}      # in the graphs of the parts
         self.values: dict[Node, Node] = {}      # in the main graph
-        self.given: dict[Node, None] = {}       # what goes from part to part, or out
+        self.given: dict[Node, None] = {}       # values that pass from part to part, or to the result
 
     def add(self, node: Node) -> None:
         """Copy a node into its part. AssertionError without a tag, or if an earlier part would use a later one."""

@@ -17,7 +17,7 @@ __all__ = ["get_acc_ops_name", "get_node_target", "is_node_output_tensor", "lega
 CALLABLE_NODE_OPS = {"call_module", "call_function", "call_method"}
 NodeList, NodeSet, Names = list[Node], set[Node], list[str]
 FIRST = {getattr(operator, name) for name in
-         "add mul sub floordiv truediv mod le lt ge gt eq ne".split()}       # of sizes: as soon as they can be computed
+         "add mul sub floordiv truediv mod le lt ge gt eq ne".split()}       # of sizes: as early as possible
 
 
 def get_acc_ops_name(k: Any) -> str:

@@ -1,8 +1,8 @@
 """Tensors that bring a mask of their valid elements. https://pytorch.org/docs/stable/masked.html
 
-A MaskedTensor is the tensor of its values, with its history, and one attribute more: the mask, of the same layout. An
-operation computes with all values, as with those of any tensor; `operations` says which mask the result has, and has
-reductions leave the invalid elements out. `sparse` is about those of sparse layouts.
+A MaskedTensor is the tensor of its values, with its history, and one attribute, the mask, of the same layout. An
+operation computes with all values, as for any tensor. `operations` has the rules: the mask of the result, and
+reductions without the invalid elements. `sparse` has those for sparse layouts.
 """
 from __future__ import annotations
 

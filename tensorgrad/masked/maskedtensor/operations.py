@@ -1,4 +1,4 @@
-"""Which mask the result of a function has, one group of functions for each answer.
+"""Rules of functions of MaskedTensors: each group has one rule for the mask of the result.
 
 https://pytorch.org/docs/stable/masked.html#supported-operators
 """
@@ -27,7 +27,7 @@ __getitem__""".split())
 COPIES = frozenset("""clone contiguous detach to float double half int long short char byte bool cpu cuda
 ones_like type""".split())
 REDUCTIONS = frozenset("sum mean amin amax argmin argmax prod all norm var std".split())
-# Questions, whose answers are no tensors, and functions of the tape.
+# Functions of the tape, and queries that return no tensors.
 PLAIN = frozenset("""size dim ndimension numel nelement stride is_contiguous is_floating_point is_complex is_signed
 element_size storage_offset get_device is_tensor backward retain_grad register_hook is_same_size data_ptr requires_grad_
 detach_ copy_ __len__ __hash__ __dir__ __deepcopy__""".split())
@@ -114,7 +114,7 @@ def unary(func: Any, name: str, args: Any, kwargs: Any) -> Any:
 
 
 def binary(func: Any, name: str, args: Any, kwargs: Any) -> Any:
-    """f(x, y): the mask that both share, or that one of them brings."""
+    """f(x, y): the mask that both share, or the mask of the one that has it."""
     masks = [x.get_mask() for x in (*args, *kwargs.values()) if is_masked(x)]
     if not all(tensors_match(x, masks[0]) for x in masks[1:]):
         raise ValueError("Input masks must match. If you need support for this, please open an issue on Github.")
@@ -125,13 +125,13 @@ def binary(func: Any, name: str, args: Any, kwargs: Any) -> Any:
 
 
 def view(func: Any, name: str, args: Any, kwargs: Any) -> Any:
-    """Elements at other places: so are those of the mask."""
+    """Move elements; the mask moves with them."""
     masks = func(*masks_of(args), **dict(zip(kwargs, masks_of(list(kwargs.values())))))
     return wrapped(func(*args, **kwargs), masks)
 
 
 def copy(func: Any, name: str, args: Any, kwargs: Any) -> Any:
-    """The tensor in another form: the mask is on its device. `detach` makes a copy."""
+    """Convert the tensor; its mask goes to the same device. `detach` makes a copy."""
     if name == "contiguous":
         has_strides(args[0])
     found = func(*args, **kwargs)
@@ -143,7 +143,7 @@ def copy(func: Any, name: str, args: Any, kwargs: Any) -> Any:
 
 
 def reduction(func: Any, name: str, args: Any, kwargs: Any) -> Any:
-    """A reduction of the valid elements: valid where there are any."""
+    """Reduce the valid elements; a result is valid if there is one."""
     x, *rest = args
     if not is_masked(x):
         return NotImplemented
@@ -166,13 +166,13 @@ def reduction(func: Any, name: str, args: Any, kwargs: Any) -> Any:
 
 
 def softmax(func: Any, name: str, args: Any, kwargs: Any) -> Any:
-    """Shares among the valid elements: the mask of x."""
+    """Softmax among the valid elements: the mask of x."""
     x = args[0]
     return wrapped(_scans.softmax(x.get_data(), *args[1:], mask=x.get_mask(), **kwargs), x.get_mask())
 
 
 def where(func: Any, name: str, args: Any, kwargs: Any) -> Any:
-    """Elements of x or y: so are those of the mask; all elements of a plain tensor are valid."""
+    """Choose elements of x or y, and of their masks; all elements of a plain tensor are valid."""
     if len(args) != 3 or kwargs:
         given, of = (len(args), "args") if len(args) != 3 else (len(kwargs), "kwargs")
         raise ValueError(f"__torch_function__, torch.where: len({of}) must be {3 if of == 'args' else 0} but got "
@@ -182,14 +182,14 @@ def where(func: Any, name: str, args: Any, kwargs: Any) -> Any:
 
 
 def number(func: Any, name: str, args: Any, kwargs: Any) -> Any:
-    """The number that a valid element is."""
+    """Return the value of the only element, if it is valid."""
     if args[0].numel() == 1 and not args[0].get_mask().all():
         raise ValueError("__torch_dispatch__, aten._local_scalar_dense: expected a mask tensor")
     return func(*args, **kwargs)
 
 
 def refused(func: Any, name: str, args: Any, kwargs: Any) -> Any:
-    """Lists and arrays have no masks."""
+    """Refuse conversions to lists and arrays, which have no masks."""
     rest = f", got {type(args[0]).__name__}" if name == "tolist" else ""
     raise RuntimeError(f".{name}() is not supported for tensor subclasses{rest}.".removesuffix("." if rest else ""))
 

@@ -1,4 +1,4 @@
-"""MaskedTensors of the layouts sparse_coo and sparse_csr: values at some places, and an element of the mask for each.
+"""MaskedTensors of the layouts sparse_coo and sparse_csr: values, and an element of the mask for each value.
 
 An operation computes with the values alone, and its result has them at the same places.
 """
@@ -23,23 +23,23 @@ def is_sparse(x: Any) -> bool:
 
 
 def values_of(x: Any) -> Any:
-    """The values of a sparse tensor, with their history."""
+    """Return the values of a sparse tensor, with their history."""
     return (x.coalesce() if x.layout is tg.sparse_coo else x).values()
 
 
 def beside(x: Any, values: Any) -> Any:
-    """The sparse tensor with other values at the places of x."""
+    """Return the sparse tensor with the indices of x and other values."""
     found = x.coalesce() if x.layout is tg.sparse_coo else x
     return rules().made(table(found), pattern_of(found), values)
 
 
 def valid(x: Any) -> Any:
-    """The values of a sparse MaskedTensor, as a strided one."""
+    """Return the values of a sparse MaskedTensor, as a strided one."""
     return masked(values_of(x.get_data()), values_of(x.get_mask()))
 
 
 def elementwise(func: Any, args: Any, kwargs: Any) -> Any:
-    """Compute a function of the values of one or two tensors; its form in place replaces those of the first."""
+    """Apply a function to the values of one or two tensors; in place, replace the values of the first."""
     x = next(a for a in args if is_sparse(a))
     for other in args:
         if pattern_of(other) is not None and other is not x:
@@ -65,14 +65,14 @@ def _check_places(x: Any, other: Any) -> None:
 
 
 def place(x: Any, found: Any) -> Any:
-    """The place in the flattened tensor of a value, of which `found` is the number among the values."""
+    """Return the index in the flattened tensor of value number `found`."""
     own: Any = pattern_of(x)
     keys = fresh(own.entries.keys, own.backend)
     return keys[found.to(dtype=tg.int64)].to(dtype=found.dtype)  # type: ignore[no-any-return]
 
 
 def converted(func: Any, name: str, args: Any, kwargs: Any) -> Any:
-    """The tensor in another layout, and its mask."""
+    """Convert the tensor and its mask to another layout."""
     x, data, mask = args[0], args[0].get_data(), args[0].get_mask()
     if name == "to_dense":
         return masked(func(data, **kwargs), mask.to_dense())
@@ -83,6 +83,6 @@ def converted(func: Any, name: str, args: Any, kwargs: Any) -> Any:
 
 
 def parts(func: Any, name: str, args: Any, kwargs: Any) -> Any:
-    """The values or places, all of which are valid."""
+    """Return the values or the indices, with a mask that is True throughout."""
     found = func(args[0].get_data())
     return masked(found, tg.ones_like(found, dtype=tg.bool))

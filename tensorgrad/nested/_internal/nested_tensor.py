@@ -14,7 +14,7 @@ __all__ = ["NestedTensor", "buffer_from_jagged", "jagged_from_list", "nested_fro
 
 def jagged_from_list(tensors: list[Any], offsets: Any = None, dtype: Any = None,
                      device: Any = None) -> tuple[NestedTensor, Any]:
-    """Return the nested tensor of a list of tensors, with their history, and its offsets; given ones are shared."""
+    """Return the nested tensor of a list of tensors, with their history, and its offsets: the given ones, if any."""
     made: Any = as_nested_tensor(tensors, dtype, device, tg.jagged)
     if offsets is not None:
         made = nested(made.values(), shared(offsets), made._ragged_idx)
@@ -28,7 +28,7 @@ def nested_view_from_values_offsets(values: Any, offsets: Any, ragged_idx: int =
 
 
 def _number(length: Any) -> int | None:
-    """A length that PyTorch keeps as a tensor with so many rows, and no columns."""
+    """Return a length: PyTorch keeps it as the number of rows of a tensor without columns."""
     return length.shape[0] if isinstance(length, tg.Tensor) else length
 
 

@@ -1,7 +1,7 @@
 """Values rounded to the levels of quantized numbers, for training with their errors.
 
 A value x becomes s · (clamp(round(x / s) + z, low, high) − z), with a scale s and a zero point z. Backward takes the
-staircase for the line that it follows: gradients pass inside of the range, and are 0 outside.
+staircase for the identity: gradients pass unchanged inside of the range, and are 0 outside.
 """
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["fake_quantize_per_channel_affine", "fake_quantize_per_tensor_affine"
 
 
 class FakeQuantize(Function):
-    """The staircase, with the gradient of a line."""
+    """The staircase, with the gradient of the identity."""
 
     generate_vmap_rule = True
 

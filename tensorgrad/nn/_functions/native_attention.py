@@ -1,7 +1,7 @@
-"""Self-attention of inference: what attention modules and encoder layers call when nothing is recorded.
+"""Self-attention for inference, which attention modules and encoder layers use when nothing is recorded.
 
-Results are those of the other path, but for hints and masks: `is_causal` is ignored, a mask of numbers counts where it
-is not zero, and a query that may attend to nothing gives NaN. Errors are worded differently.
+Results differ from those of training in three cases: `is_causal` is ignored, a mask of numbers counts where it is not
+zero, and a query without keys gives NaN. Errors are worded differently.
 """
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ enabled = True          # torch.backends.mha.set_fastpath_enabled
 
 
 def obstacle(attention: Any, query: Any, tensors: Any) -> str:
-    """Return why a module cannot take this path for a query; "" if it can. `tensors` are all that it reads."""
+    """Return why a module cannot take this path for a query; "" if it can. `tensors` lists all tensors that it reads.
+    """
     from ...amp.autocast_mode import is_autocast_enabled
     if not enabled:
         return "torch.backends.mha.get_fastpath_enabled() was not True"
@@ -117,14 +118,14 @@ def _of_nested(inputs: tuple[Any, Any, Any], mask: Any, *args: Any, **options: A
 
 
 def _padded(x: Any) -> tuple[Any, list[int], Any]:
-    """A nested tensor as a padded batch, the lengths of its components, and where the padding is."""
+    """Return a nested tensor as a padded batch, with the lengths of its components, and the mask of the padding."""
     batch, lengths = x.to_padded_tensor(0.0), [len(row) for row in x.unbind()]
     beyond = tg.arange(batch.shape[1]) >= tg.tensor(lengths).unsqueeze(1)
     return batch, lengths, beyond.to(batch.device)
 
 
 def _cut(batch: Any, lengths: list[int]) -> Any:
-    """A padded batch as a nested tensor."""
+    """Return a padded batch as a nested tensor."""
     rows = [row[:n] for row, n in zip(batch, lengths, strict=True)]
     return import_module(f"{PACKAGE}.nested").as_nested_tensor(rows)
 

@@ -52,7 +52,7 @@ _global_is_full_backward_hook = None               # the kind of backward hooks 
 
 
 def shared() -> Any:
-    """Return the module whose attributes are the tables of hooks on all modules: programs replace them there."""
+    """Return the module with the tables of hooks on all modules, which programs may replace."""
     return sys.modules[f"{__package__}.module"]
 
 
@@ -220,7 +220,7 @@ class HookMixin:
 
 # ── a call with hooks ─────────────────────────────────────────────────────────────────────────
 def call_with_hooks(module: Module, args: Any, kwargs: Any) -> Any:
-    """Call `module.forward(*args, **kwargs)` and the module's hooks, or what `compile()` made of that."""
+    """Call `module.forward(*args, **kwargs)` with the module's hooks, or its form from `compile()`."""
     compiled = module.__dict__.get("_compiled_call_impl")
     return hooked(module, *args, **kwargs) if compiled is None else compiled(args, kwargs)
 

@@ -1,4 +1,4 @@
-"""Hooks of a tracer into modules: while it traces, it takes over their calls and replaces what is read from them.
+"""Hooks of tracers into modules: a running tracer takes over their calls and reads of their attributes.
 
 A tracer has `module_called(module, forward, args, kwargs)` and `module_read(module, name, value)`. Programs that do not
 trace pay nothing: `NODES`, which calls of modules look at anyway, is empty.
@@ -25,7 +25,7 @@ state = State()
 
 
 class Tracing:
-    """The class that is in NODES while a thread traces, so that calls of modules ask for the tracer."""
+    """The class in NODES while a thread traces, which makes calls of modules ask for the tracer."""
 
 
 def joined(module: Any, call: Any, args: Any, kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Windows that move over the space of images: their padding, and the elements that each covers."""
+"""Sliding windows over images: their padding, and the elements that each covers."""
 from __future__ import annotations
 
 from collections.abc import Sequence

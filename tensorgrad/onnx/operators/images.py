@@ -20,7 +20,7 @@ def upsample_fixed(x: Any, *, scales: Any = None, mode: str = "nearest", height_
 @operator("Upsample", since=9, fixed=(1,))
 @operator("Resize", since=10, fixed=(1,))
 def upsample(x: Any, scales: Any, *, mode: str = "nearest") -> Any:
-    """Resize by scales, where a pixel is at its corner."""
+    """Resize by scales; the coordinates of a pixel are those of its corner."""
     return resize(x, None, scales, coordinate_transformation_mode="asymmetric", mode=mode, nearest_mode="floor")
 
 
@@ -88,7 +88,7 @@ def _coordinates(length: int, n: int, factor: float, mode: str, region: tuple[fl
         if length > 1:
             return start * (n - 1) + i * (end - start) * (n - 1) / (length - 1)
         return i * 0 + 0.5 * (start + end) * (n - 1)
-    if mode == "half_pixel_symmetric":      # the image's middle stays where it is, if the size was rounded
+    if mode == "half_pixel_symmetric":      # keep the center of the image if the size was rounded
         adjusted = length / (factor * n)
         return n / 2 * (1 - adjusted) + (i + 0.5) / factor - 0.5
     return (i + 0.5) / factor - 0.5

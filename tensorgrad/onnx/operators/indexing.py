@@ -28,7 +28,7 @@ def gather_elements(x: Any, indices: Any, *, axis: int = 0) -> Any:
 
 
 def _picked(x: Any, indices: Any, batch: int) -> tuple[Any, ...]:
-    """Return what indexes x by the rows of `indices`, with `batch` first axes in common."""
+    """Return the index of x for the rows of `indices`, with `batch` first axes in common."""
     last = indices.shape[-1]
     leading = []
     for i in range(batch):
@@ -61,7 +61,7 @@ def scatter_nd(x: Any, indices: Any, updates: Any, *, reduction: str = "none") -
     depth = indices.shape[-1]
     flat = torch.zeros((), dtype=torch.int64)
     for i, place in enumerate(_picked(x, indices, 0)):
-        if bool((place == x.shape[i]).any()):            # the flat place would be that of another row
+        if bool((place == x.shape[i]).any()):            # a flat index would be in another row
             raise IndexError(f"indices must be from {-x.shape[i]} to {x.shape[i] - 1}")
         flat = flat * x.shape[i] + place
     row = [1] * (x.ndim - depth)

@@ -43,7 +43,7 @@ def conv_transpose(x: Any, w: Any, b: Any = None, *, auto_pad: str = "NOTSET", d
         full = [s + t for s, t in zip(sizes, total, strict=True)]
     whole = TRANSPOSED[n](x, w, b, strides, 0, 0, group, dilations)
     lacking = [f - whole.shape[2 + i] for i, f in enumerate(full)]
-    if any(lacking):        # where no element of x reaches, the result is the bias
+    if any(lacking):        # the result is the bias where no element of x contributes
         rest = [p for amount in reversed(lacking) for p in (0, amount)]
         whole = F.pad(whole, rest) if b is None else F.pad(whole - _channels(b, n), rest) + _channels(b, n)
     cut = [slice(None), slice(None), *(slice(p, f - q) for p, q, f in zip(before, after, full, strict=True))]
@@ -143,7 +143,7 @@ def max_pool(x: Any, *, auto_pad: str = "NOTSET", ceil_mode: int = 0, dilations:
 
 
 def _places(x: Any, space: Any, taps: Any, storage_order: int) -> Any:
-    """Return where in x, flattened, the largest element of each window is."""
+    """Return the index in x, flattened, of the largest element of each window."""
     n = x.ndim - 2
     rests, flat = taps, torch.zeros((), dtype=torch.int64)
     at: list[Any] = [None] * n
@@ -166,7 +166,7 @@ def average_pool(x: Any, *, auto_pad: str = "NOTSET", ceil_mode: int = 0, count_
         return AVERAGE_POOL[x.ndim](x, space.kernel, space.strides, space.before,
                                     count_include_pad=bool(count_include_pad))
     ones = torch.ones(1, 1, *x.shape[2:], dtype=x.dtype)
-    if count_include_pad:       # what is beyond the padding, as of rounding up, does not count
+    if count_include_pad:       # elements beyond the padding, due to rounding up, do not count
         ones = F.pad(ones, [p for i in reversed(range(x.ndim - 2)) for p in (space.before[i], space.given[i])], value=1)
         space_of_ones = space.moved()
     else:

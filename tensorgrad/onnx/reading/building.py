@@ -38,7 +38,7 @@ class Scope:
     def __init__(self, graph: Graph, module: Any, outer: Scope | None = None) -> None:
         self.graph, self.module, self.outer = graph, module, outer
         self.values: dict[str, Any] = {"": None}
-        self.taken: dict[str, Node] = {}        # of graphs around this one: {name: the input that brings it}
+        self.taken: dict[str, Node] = {}        # {name in a graph around this one: the input with its value}
         self.last: Node | None = None           # the graph's last input
 
     def find(self, name: str) -> Any:
@@ -270,7 +270,7 @@ def versions(opsets: list[Message]) -> dict[str, int]:
 
 
 def resolved(attribute: Message, given: Mapping[str, Message]) -> Message | None:
-    """Return an attribute, for a reference that of the function's call; None if the call does not give it."""
+    """Return an attribute; for a reference, the attribute of the function's call, or None if the call has none."""
     if not attribute.ref_attr_name:
         return attribute
     found = given.get(attribute.ref_attr_name)

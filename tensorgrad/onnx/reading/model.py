@@ -54,7 +54,7 @@ class OnnxModel(Body):
 
     Called with the graph's inputs, in order or by name, it returns the output, or a tuple of the outputs.
     Weights are parameters, under their names in the file; statistics of batch norms are buffers. Batch norms and
-    dropouts learn and drop in training mode: a model is loaded in evaluation mode.
+    dropouts are active in training mode only: a model is loaded in evaluation mode.
 
     Errors: TypeError for missing or unknown inputs; ValueError for an input of another dtype or shape than the file
     says.
@@ -111,8 +111,8 @@ class Signature:
 
 
 class BatchNorm(Module):
-    """The operator BatchNormalization. In training mode it uses the batch's statistics, and moves the running ones:
-    `momentum` is the share that they keep.
+    """The operator BatchNormalization. In training mode, it normalizes by the batch's statistics and updates the
+    running ones, which keep the share `momentum`.
     """
 
     def __init__(self, epsilon: float = 1e-5, momentum: float = 0.9, **_: Any) -> None:

@@ -31,7 +31,7 @@ DTYPES: dict[int, tuple[Any, str]] = {
 # data_type → (bits, signed): several numbers in a byte, the first in the lowest bits; they are read as int8 and uint8
 PACKED = {21: (4, False), 22: (4, True), 25: (2, False), 26: (2, True)}
 
-LARGEST = 1 << 59       # numbers of an array, and of one with axes of length 0 if these had length 1
+LARGEST = 1 << 59       # the most numbers of an array, where axes of length 0 count as 1
 
 
 class Files:
@@ -42,7 +42,7 @@ class Files:
         self.folder = None if folder is None else Path(folder).resolve()
 
     def array(self, tensor: Message) -> Any:
-        """Return a tensor's values as a new array. InvalidModelError if they are not as its shape and type say."""
+        """Return a tensor's values as a new array. InvalidModelError if they do not fit its shape and type."""
         shape = tuple(tensor.dims)
         if any(n < 0 for n in shape):
             raise self.bad(tensor, f"has the shape {shape}")

@@ -1,4 +1,4 @@
-"""Gather the nodes that a backend can run into parts, as large as possible. https://pytorch.org/docs/stable/fx.html"""
+"""Divide a graph into parts, as large as possible, that a backend can run. https://pytorch.org/docs/stable/fx.html"""
 from __future__ import annotations
 
 import operator
@@ -40,7 +40,7 @@ class Partition:
 class CapabilityBasedPartitioner:
     """Finds the parts of a module that a backend can run, and replaces each by a call of a module.
 
-    Two parts are joined unless a path leads from one through other nodes to the other.
+    Two parts are joined unless a path leads from one to the other through nodes outside.
 
     non_compute_ops: qualified names of functions that a part may not consist of
     allowed_single_node_partition_ops: those that may be a part by themselves, beside `allows_single_node_partition`
@@ -152,7 +152,7 @@ def _cycle(one: Partition, other: Partition, part_of: Mapping[Node, Any]) -> boo
         if node in inside:
             return True
         if node not in seen:
-            # a part becomes one node: what leads into it leads to all that it leads to
+            # a part becomes one node: a path into it goes on to all its users
             whole = part_of[node].nodes if node in part_of else (node,)
             seen.update(whole)
             waiting += [user for each in whole for user in each.users if user not in whole]

@@ -18,7 +18,7 @@ from .expanded_weights_utils import forward_helper, set_grad_sample_if_exists, s
 
 __all__ = ["ExpandedWeight"]
 
-# what the backward of one example leaves out: the forward has done it, or examples do not share it
+# arguments that the backward of one example leaves out: the forward applied them, or examples do not share them
 _APART = {"max_norm": None, "padding_idx": None, "scale_grad_by_freq": False, "sparse": False, "running_mean": None,
           "running_var": None}
 

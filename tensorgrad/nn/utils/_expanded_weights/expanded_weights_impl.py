@@ -1,4 +1,4 @@
-"""The weight that stands for a module's own, and the table of functions that take it."""
+"""The class of weights with a gradient for each example, and the table of functions that take them."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -48,7 +48,7 @@ class ExpandedWeight(tg.Tensor):
         """Say that the batch is the first axis of the input, or else the second."""
         self.batch_first = is_batch_first
 
-    # modules look at these before they call a function
+    # modules read these before they call a function
     dtype = property(lambda self: self.orig_weight.dtype)
     device = property(lambda self: self.orig_weight.device)
     shape = property(lambda self: self.orig_weight.shape)
