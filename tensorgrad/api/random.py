@@ -25,6 +25,7 @@ from ..device import device as Device
 from ..dtype import SCALAR_TYPES, as_dtype, strided
 from ..generator import Generator, default_generator, states
 from ..ops.shape import inverse
+from ..runtime.small_floats import fill
 from ..storage.base import backend_of
 from ._arguments import broadcast_shape, check_long, integer
 from ._kinds import Dtype, Index, Ints, Ints1, Layout, MemoryFormat
@@ -527,10 +528,14 @@ def dirichlet_grad(x: Tensor, alpha: Tensor, total: Tensor) -> Tensor:
 # ── filling tensors ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def filled(input: Any, draw: Any, generator: Any = None) -> Any:
+PIECE = 1 << 18         # numbers, a multiple of the blocks that normal ones are drawn in
+
+
+def filled(input: Any, draw: Any, generator: Any = None, in_pieces: bool = False) -> Any:
     """Write the numbers that draw(generator, shape, dtype, axes, contiguous) gives, in place.
 
-    The history gives no gradient. `axes` are the tensor's axes by decreasing stride, those of `shape`.
+    The history gives no gradient. `axes` are the tensor's axes by decreasing stride, those of `shape`. With
+    `in_pieces`, draws for pieces one after the other are those for the whole: a large tensor needs no second one then.
     """
     if mode.batches:
         from ._batched_random import check_in_place
@@ -539,7 +544,17 @@ def filled(input: Any, draw: Any, generator: Any = None) -> Any:
         _inplace.check(input)
         return _inplace.in_place(input, lambda x: xp.copied(x, _drawn_like(x, draw, generator)))
     _inplace.check_mode(input)
-    _inplace.write(input, _drawn_like(input, draw, generator).array)
+    array = input.array
+    if in_pieces and type(array) is np.ndarray and array.size >= 2 * PIECE and array.flags.c_contiguous and not (
+            mode.batches):
+        _inplace.check_writeable(input)
+        source, flat = generator_of(type(input._storage), generator), array.reshape(-1)
+        for start in range(0, flat.size - PIECE + 1, PIECE):
+            part = flat[start:start + PIECE if start + 2 * PIECE <= flat.size else None]
+            fill(part, draw(source, part.shape, array.dtype, (0,), True))
+        _inplace.write(input, array)
+    else:
+        _inplace.write(input, _drawn_like(input, draw, generator).array)
     return input
 
 
@@ -586,7 +601,7 @@ def _filler(name: str, what: str, errors: str, **defaults: Any) -> None:
             elif name == "bernoulli" and isinstance(values[0], TensorBase):
                 return DRAW[name](source, shape, dtype, values[0], axes)
             return DRAW[name](source, shape, dtype, *values)
-        return filled(self, draw, generator)
+        return filled(self, draw, generator, name in ("uniform", "normal"))
     method.__name__, method.__qualname__ = f"{name}_", f"Tensor.{name}_"
     method.__doc__ = (f"{what}\n\nOutput: the tensor itself, changed\n"
                       f"Errors: RuntimeError for {errors}, or a leaf that requires grad\n"

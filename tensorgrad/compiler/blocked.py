@@ -92,20 +92,33 @@ class BlockedWeight(Record):
     """Weights (O, C, kh, kw) of a convolution, as (O / 16, C / 16, kh, kw, 16 of C, 16 of O).
 
     With `transposed`, weights are (C, O, kh, kw). For a `first` layer, whose pictures are not in blocks, the result is
-    (O / 16, C, kh, kw, 16 of O).
+    (O / 16, C, kh, kw, 16 of O). A second operand has factors of the weights for each output.
     """
 
     transposed: bool = False
     first: bool = False
 
-    def __call__(self, w: Any) -> Any:
+    def __call__(self, w: Any, scale: Any = None) -> Any:
         w = w.swapaxes(0, 1) if self.transposed else w
+        if scale is not None and (self.first or len(w) % BLOCK or w.shape[1] % BLOCK):
+            w = w * scale.reshape(-1, 1, 1, 1)
+        elif scale is not None:
+            return self.scaled(w, scale.reshape(-1, 1, 1, 1))
         o, c, *kernel = w.shape
         w = padded(w, 0, blocks(o) * BLOCK).reshape(blocks(o), BLOCK, c, *kernel)
         if self.first:
             return np.ascontiguousarray(np.moveaxis(w, 1, -1))
         w = padded(w, 2, blocks(c) * BLOCK).reshape(blocks(o), BLOCK, blocks(c), BLOCK, *kernel)
         return room.copy(w.transpose(0, 2, 4, 5, 3, 1))
+
+    def scaled(self, w: Any, scale: Any) -> Any:
+        """Pack weights of whole blocks times factors, a block of outputs at a time: all would take memory twice."""
+        out, some = room.empty(self.shape(w.shape), w.dtype), np.empty((BLOCK, *w.shape[1:]), w.dtype)
+        factors = scale.reshape(-1, BLOCK, 1, 1, 1)
+        for part, weights, by in zip(out, w.reshape(-1, *some.shape), factors, strict=True):
+            np.multiply(weights, by, out=some)
+            part[...] = some.reshape(BLOCK, -1, BLOCK, *some.shape[2:]).transpose(1, 3, 4, 2, 0)
+        return out
 
     def plain(self, packed: Any) -> Any:
         """Return the weights with the channels of whole blocks."""
@@ -117,7 +130,7 @@ class BlockedWeight(Record):
         w = w.reshape(-1, *w.shape[2:])
         return w.swapaxes(0, 1) if self.transposed else w
 
-    def shape(self, w: Shape) -> Shape:
+    def shape(self, w: Shape, scale: Shape = ()) -> Shape:
         o, c = w[1::-1] if self.transposed else w[:2]
         return (blocks(o), c, *w[2:], BLOCK) if self.first else (blocks(o), blocks(c), *w[2:], BLOCK, BLOCK)
 
@@ -130,13 +143,17 @@ TAPS = np.array([[1, 0, 0, 0], [0, 1, -1, 0], [0, 0, 0, 1]])
 
 
 class WinogradWeight(Record):
-    """Weights w of 3 × 3 taps as the points G w Gᵀ of each tile: (4, 4, O / 16, C / 16, 16 of C, 16 of O)."""
+    """Weights w of 3 × 3 taps as the points G w Gᵀ of each tile: (4, 4, O / 16, C / 16, 16 of C, 16 of O).
 
-    def __call__(self, w: Any) -> Any:
+    A second operand has factors of the weights for each output.
+    """
+
+    def __call__(self, w: Any, scale: Any = None) -> Any:
         w, out = np.ascontiguousarray(w), room.empty(self.shape(w.shape), w.dtype)
-        if native is not None and native.blocked_winograd_weight(w, out, *w.shape[:2]) is None:
+        scale = None if scale is None else np.ascontiguousarray(scale).reshape(-1)
+        if native is not None and native.blocked_winograd_weight(w, scale, out, *w.shape[:2]) is None:
             return out
-        out[...] = self.both(POINTS, BlockedWeight()(w).transpose(2, 3, 0, 1, 4, 5))
+        out[...] = self.both(POINTS, BlockedWeight()(w, scale).transpose(2, 3, 0, 1, 4, 5))
         return out
 
     def plain(self, points: Any) -> Any:
@@ -149,7 +166,7 @@ class WinogradWeight(Record):
             w = np.moveaxis((factor.astype(w.dtype) @ w.reshape(len(w), -1)).reshape(-1, *w.shape[1:]), 0, 1)
         return np.ascontiguousarray(w)
 
-    def shape(self, w: Shape) -> Shape:
+    def shape(self, w: Shape, scale: Shape = ()) -> Shape:
         return 4, 4, blocks(w[0]), blocks(w[1]), BLOCK, BLOCK
 
     __name__ = "winograd_weight"

@@ -16,10 +16,11 @@ from ..graph.records import Record
 from ..kernels.compiled import WANTED, enabled
 from ..runtime.numpy_state import compute
 from ..storage.base import lock
-from .freezing import trim
+from .freezing import packed_over, trim
 from .guards import Stamps
 from .memory import ARENA, STRONG, WEAK
 from .passes import optimize
+from .passes.packing import share_packed
 from .passes.rewriting import settled
 from .plan import Build, Changed, Plan, Step, in_bytes
 from .room import padded, room
@@ -47,6 +48,8 @@ class Executable:
         self.graph = optimize(graph)
         self._shared = shared or Shared()
         self._frozen = erase is not None
+        if self._frozen:
+            share_packed(graph)
         self.left: list[tuple[str, str]] = []
         self.memory = {"arena": 0, "unplanned": 0, "constants": 0}
         ahead = settled(graph)
@@ -111,7 +114,8 @@ class Executable:
                 values[node] = type(tensor._storage).host(tensor.array)
                 del tensor
             else:
-                values[node] = _value(node, values)
+                found = packed_over(node, ended, values) if self._frozen else None
+                values[node] = _value(node, values) if found is None else found
                 if known is not None:
                     known.keep(node, values[node])
             for other in ended:

@@ -2,15 +2,23 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from typing import Any
 
+import numpy as np
+
 from .._tensor import Tensor
+from ..graph.node import Node
 from ..nn.modules.module import Module
 from ..runtime.native import empty_memory
+from .packed import PackedWeight
 from .tracing import Trace
 
 FROZEN = ("Trying to run Pytorch Eager Module after Dynamo Freezing. The original parameters have been discarded for "
           "memory efficiency. Found in op {} for erased parameter {} of {}")
+
+
+LARGE = 4 << 20         # bytes of a weight that is packed where it is: NumPy asks for large pages for it, too
 
 
 class Erased(Tensor):
@@ -47,6 +55,32 @@ def trim() -> int:
     except (AttributeError, OSError, TypeError):
         pass
     return 0
+
+
+def packed_over(node: Node, ended: list[Node], values: dict[Node, Any]) -> Any:
+    """Return a large weight that was packed in its own memory, or None: the packed one needs memory of its own.
+
+    That is so if anything else may read the weight: another node, a tensor, a view, the program's NumPy array.
+    """
+    source = node.args[0] if isinstance(node.target, PackedWeight) and len(node.args) == 1 else None
+    if source not in ended or source.op != "get_attr" or values[source].nbytes < LARGE:
+        return None
+    holder = [values.pop(source)]
+    found = node.target.over(holder[0]) if holders(holder) <= holders([np.empty(1)]) else None
+    if found is None:
+        values[source] = holder[0]
+    return found
+
+
+def holders(holder: list[Any]) -> int:
+    """Return how many objects hold the array in a list, or memory that it is a view of; huge if that is unknown."""
+    array = holder[0]
+    count, owner = sys.getrefcount(array), array.base
+    if owner is None:
+        return count
+    if type(owner) is not np.ndarray or not owner.flags.owndata:
+        return sys.maxsize
+    return max(count, sys.getrefcount(owner))
 
 
 def erase(module: Module, trace: Trace) -> None:

@@ -1,6 +1,7 @@
 """Memory of a plan: buffers, arrays in them, and offsets in one arena for buffers in use at different times."""
 from __future__ import annotations
 
+import mmap
 from collections.abc import Sequence
 from math import prod
 from typing import Any
@@ -9,6 +10,7 @@ import numpy as np
 
 ARENA, INPUT, CONSTANT, OUTPUT = range(4)               # kinds of buffers, as native/program.c has them
 WEAK, STRONG = 16, 64                                   # alignment in bytes: of memory from outside, and of the arena
+MAPPED = 1 << 18        # bytes of a template from which on it is mapped
 LINE = 64               # bytes of a cache line: every buffer begins at one
 
 
@@ -43,8 +45,15 @@ def arranged(buffers: Sequence[tuple[int, int, int]]) -> tuple[list[int], int]:
 
 
 def template(size: int, alignment: int) -> Any:
-    """Return bytes at an address that is a multiple of `alignment`, but not of twice as much (up to `STRONG`)."""
-    memory = np.empty(size + 2 * STRONG, np.uint8)
+    """Return bytes at an address that is a multiple of `alignment`, but not of twice as much (up to `STRONG`).
+
+    Large ones are mapped, so that memory which nobody touches takes no pages: of others, the C library and NumPy make
+    large pages, and write beside them.
+    """
+    if size < MAPPED:
+        memory = np.empty(size + 2 * STRONG, np.uint8)
+    else:
+        memory = np.frombuffer(mmap.mmap(-1, size + 2 * STRONG, access=mmap.ACCESS_COPY), np.uint8)
     start = -memory.ctypes.data % STRONG + alignment % STRONG
     return memory[start:start + size]
 

@@ -14,6 +14,7 @@ from ..graph.records import Record
 from ..runtime.native import native
 from .room import room
 from .targets import Activation
+from .values import computed
 
 WIDE = 32               # columns of a panel
 
@@ -54,7 +55,30 @@ class PackedWeight(Record):
         axis = 0 if self.transposed else 1
         return -(-sum(w[axis] for w in weights) // WIDE), weights[0][1 - axis], WIDE
 
+    def over(self, w: Any) -> Any:
+        """Pack a matrix in its own memory, a panel at a time; None if its panels are not where their rows are."""
+        if not self.transposed or len(w) % WIDE or not w.flags.c_contiguous or not w.flags.writeable:
+            return None
+        packed, rows = w.reshape(-1, w.shape[1], WIDE), np.empty((WIDE, w.shape[1]), w.dtype)
+        for panel, part in zip(packed, w.reshape(-1, *rows.shape), strict=True):
+            rows[...] = part
+            if native is None or native.pack_weight(rows, panel[None], *rows.shape, w.shape[1], 1) is not None:
+                panel[...] = rows.T
+        return packed
+
     __name__ = "packed_weight"
+
+
+class PackedRows(Record):
+    """Rows of a matrix (n, k) at given places, from its panels; `op` reads them from the matrix itself."""
+
+    op: Any
+    n: int
+
+    def __call__(self, packed: Any, index: Any, **params: Any) -> Any:
+        return computed(self.op, (columns(packed, self.n).T, index), params)
+
+    __name__ = "packed_rows"
 
 
 class PackedLinear(Record):

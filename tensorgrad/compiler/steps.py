@@ -80,7 +80,7 @@ class Steps:
 def function(node: Node, places: dict[Node, int], memory: Memory) -> tuple[Callable[..., Any], tuple[int, ...]]:
     """Return (a function of arrays, the places of these) that computes a node."""
     run, args, params = runner(node.target), node.args, node.kwargs
-    over = OVER.get(getattr(node.target, "opname", ""))
+    over = None if isinstance(node.target, Joined) else OVER.get(getattr(node.target, "opname", ""))
     if over is not None and (k := memory.free_operand(node)) is not None:
         run, params = over, {**params, "at": k}
     if any(isinstance(leaf, Node) for leaf in leaves(params)):

@@ -423,3 +423,23 @@ def test_errors_of_generators(torch):
     assert failure(Generator, "foo") == failure(torch.Generator, "foo")
     assert failure(Generator().get_offset) == failure(torch.Generator().get_offset)
     assert failure(Generator().set_offset, 1) == failure(torch.Generator().set_offset, 1)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_large_tensors_are_filled_in_pieces(monkeypatch, dtype):
+    """The numbers, and the state they leave, are those of one draw."""
+    import tensorgrad
+    from tensorgrad.api import random
+    for n in (2 ** 17, 3 * 2 ** 16 - 7):
+        for fill in (lambda x: x.normal_(1, 2), lambda x: x.uniform_(), lambda x: x.uniform_(-0.3, 0.4)):
+            found = []
+            for piece in (2 ** 16, 2 ** 30):
+                monkeypatch.setattr(random, "PIECE", piece)
+                tensorgrad.manual_seed(3)
+                x = tensorgrad.empty(n, dtype=getattr(tensorgrad, dtype))
+                version = x._version
+                fill(x)
+                assert x._version == version + 1
+                found.append((x.view(tensorgrad.uint8).numpy(), tensorgrad.rand(3).numpy()))
+            np.testing.assert_array_equal(found[0][0], found[1][0])
+            np.testing.assert_array_equal(found[0][1], found[1][1])

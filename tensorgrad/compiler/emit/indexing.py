@@ -10,6 +10,7 @@ import numpy as np
 
 from ...ops.indexing import ARRAY
 from ..memory import Value
+from ..packed import PackedRows
 from . import emits
 
 NUMBERS = {4: np.dtype(np.float32), 8: np.dtype(np.float64)}
@@ -51,6 +52,18 @@ def embedding(build: Any, node: Any, x: Value, index: Any, *, padding: Any = Non
     if x.ndim > 1:                      # `take` counts negative indices from the end
         check(build, index, x.shape[0])
     return taken(build, x, index, 0)
+
+
+@emits(PackedRows)
+def packed_rows(build: Any, node: Any, packed: Value, index: Any, **params: Any) -> Any:
+    target: PackedRows = node.target
+    if not isinstance(index, Value) or not packed.size or not index.size:
+        return NotImplemented
+    if target.op.opname in ("embedding", "index_select"):
+        check(build, index, target.n)
+    out, bad = build.new((*index.shape, packed.shape[1]), packed.dtype), build.new((1,), np.int64)
+    build.call("packed_rows", packed, build.whole(index), out, bad, target.n, index.size, packed.shape[1])
+    return out
 
 
 @emits("index_select")

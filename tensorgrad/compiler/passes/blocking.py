@@ -22,17 +22,19 @@ from ..blocked import (
     BlockedMean,
     BlockedPool,
     BlockedScale,
+    BlockedWeight,
     DepthwiseWeight,
     Following,
     FromBlocked,
     ToBlocked,
+    WinogradWeight,
     blocks,
 )
 from ..packed import following
 from ..targets import Joined
 from .joins import ACTIVATIONS
 from .norms import normalization, per_channel
-from .rewriting import added, replaced, settled, unused
+from .rewriting import added, op_of, replaced, same_kind, settled, unused
 
 FINITE = ("add", "subtract", "divide", "negative", "absolute", "maximum", "minimum", "clamp")     # for 0 and numbers
 CONVOLUTIONS = ("convolution", "convolution_input")
@@ -95,10 +97,12 @@ class Blocking:
         return x in self.inside or (x, None) in self.packed
 
     def weight(self, w: Node, target: Any, place: Node) -> Node:
-        """Return the node that packs a weight or a bias."""
+        """Return the node that packs a weight or a bias. Factors of a weight's outputs are applied while it does."""
         if (w, target) not in self.packed:
+            factors = factors_of_outputs(w) if isinstance(target, (BlockedWeight, WinogradWeight)) else None
+            operands = (w,) if factors is None or getattr(target, "transposed", False) else (w.args[0], factors)
             with self.graph.inserting_after(w):
-                node = self.graph.call_function(target, (w,))
+                node = self.graph.call_function(target, operands)
             node.meta.update(shape=target.shape(w.meta["shape"]), dtype=w.meta["dtype"])
             self.packed[w, target] = node
         return self.packed[w, target]
@@ -216,6 +220,16 @@ class Blocking:
         shape = *inside[0].meta["shape"][:1], sum(x.meta["shape"][1] for x in inside), *inside[0].meta["shape"][2:]
         args = (type(node.args[0])(inside),) if parts is node.args[0] else inside
         return self.added(node, node.target, *args, shape=shape, **{**node.kwargs, "axis": 1})
+
+
+def factors_of_outputs(w: Node) -> Node | None:
+    """Return the second operand of a product of weights, if it has a number for each output of a convolution."""
+    shape = w.meta["shape"]
+    if op_of(w) != "multiply" or not all(isinstance(a, Node) and same_kind(w, a) for a in w.args):
+        return None
+    weights, factors = w.args
+    fits = weights.meta["shape"] == shape and factors.meta["shape"] == (shape[0], *(1,) * (len(shape) - 1))
+    return factors if fits else None
 
 
 def suits_winograd(target: BlockedConvolution, x: tuple[int, ...], w: tuple[int, ...]) -> bool:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ...graph.lowered import Lowered
 from ...graph.node import Node
 from ...kernels.compiled import WANTED, enabled
-from ..packed import PackedLinear, PackedWeight, following
+from ...ops.indexing import ARRAY
+from ..packed import PackedLinear, PackedRows, PackedWeight, following
 from ..targets import Joined
 from .rewriting import op_of, replaced, same_kind, settled
 
@@ -55,6 +58,35 @@ def serves(node: Node, target: Joined, state: set[Node]) -> bool:
         rows *= n
     return (all(b.meta["shape"] == w.meta["shape"][:1] for b in biases) and len(w.meta["shape"]) == 2 and 0 not in sizes
             and (rows > FEW or not read_otherwise(source_of(w)[0])))
+
+
+def share_packed(graph: Lowered) -> None:
+    """Read rows of a packed matrix where rows of the matrix are read, so that nothing needs the matrix itself.
+
+    That takes longer, and saves memory if nothing else holds the matrix.
+    """
+    for pack in [node for node in graph.nodes if node.target == PackedWeight(True) and len(node.args) == 1]:
+        w, = pack.args
+        readers = [user for user in w.users if user is not pack]
+        if all(reads_rows(user, w) for user in readers):
+            for user in readers:
+                target = PackedRows(user.target, w.meta["shape"][0])
+                with graph.inserting_before(user):
+                    new = graph.call_function(target, (pack, *user.args[1:]), user.kwargs)
+                new.meta.update(user.meta)
+                replaced(user, new)
+
+
+def reads_rows(node: Node, w: Node) -> bool:
+    """Return True if a node reads whole rows of a matrix at integer places."""
+    name, params = op_of(node), node.kwargs
+    if node.args[0] is not w or len(node.args) != 2 or not isinstance(node.args[1], Node):
+        return False
+    if node.args[1] is w or node.args[1].meta["dtype"] != np.int64:
+        return False
+    if name == "index":
+        return params["template"][0] is ARRAY and all(part == slice(None) for part in params["template"][1:])
+    return name == "embedding" or name in ("take_axis", "index_select") and params["axis"] in (0, -2)
 
 
 def source_of(w: Node) -> tuple[Node, bool]:
