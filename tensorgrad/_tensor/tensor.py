@@ -198,7 +198,8 @@ class Tensor(TensorBase):
                                 for kind in ("cpu", "cuda", "meta"))
     is_quantized = is_mkldnn = is_nested = property(lambda self: False)
     is_mps = is_xpu = is_xla = is_mtia = is_ipu = is_maia = is_vulkan = is_quantized
-    name: Any = None              # a label for drawings; PyTorch has the attribute, unset
+    # a label for drawings; PyTorch has the attribute, unset
+    name = None  # type: Any      # `typing.get_type_hints` looks for an annotation's names in `__module__`
 
     def get_device(self) -> int:
         """The index of the CUDA device, -1 on the CPU and for meta tensors."""

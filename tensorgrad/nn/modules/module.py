@@ -118,7 +118,7 @@ class Module(TreeMixin, StateMixin, ConvertMixin, HookMixin):
         ended(self, start, result)
         return result
 
-    _compiled_call_impl: Any = None
+    _compiled_call_impl = None      # type: Any  # `typing.get_type_hints` finds no annotation's names as torch.nn
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile the module's calls in place, with the arguments of `torch.compile`.
