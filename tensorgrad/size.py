@@ -1,8 +1,9 @@
 """`torch.Size`: the tuple of integers that is a tensor's shape."""
 from __future__ import annotations
 
-from collections.abc import Iterable
-from math import prod
+from collections.abc import Callable, Iterable
+from functools import lru_cache, wraps
+from math import prod, trunc
 from operator import index
 from typing import Any, SupportsIndex, overload
 
@@ -29,7 +30,7 @@ class Size(tuple[int, ...]):
     def __new__(cls, iterable: Iterable[SupportsIndex] = (), /) -> Size:
         items = tuple(iterable)
         try:
-            return new_size(cls, map(index, items))
+            return new_size(cls, [n if type(n) is int else whole(n) for n in items])
         except TypeError:
             raise TypeError(f"torch.Size() takes an iterable of 'int' ({_first_non_integer(items)})") from None
 
@@ -79,6 +80,33 @@ class Size(tuple[int, ...]):
 
     def __reduce__(self) -> Any:
         return rebuild, tuple(self)
+
+
+class Unhashable(TypeError):
+    """A cache of the package was asked about a size that a trace keeps symbolic."""
+
+
+def whole(n: Any) -> int:
+    """Return an integer as Python's own; a size that a trace keeps symbolic, as it is."""
+    return n if getattr(type(n), "symbolic", False) else index(n)
+
+
+def towards_zero(n: Any) -> int:
+    """Return a number as an integer, like `int`; a symbolic number, as another one."""
+    return trunc(n) if getattr(type(n), "symbolic", False) else int(n)
+
+
+def remembered(function: Callable[..., Any], most: int = 128) -> Any:
+    """Return the function with a cache, which symbolic sizes bypass."""
+    cached = lru_cache(most)(function)
+
+    @wraps(function)
+    def call(*args: Any) -> Any:
+        try:
+            return cached(*args)
+        except Unhashable:
+            return function(*args)
+    return call
 
 
 def rebuild(*sizes: int) -> Size:

@@ -1,7 +1,6 @@
 """Checks of arguments that many functions share."""
 from __future__ import annotations
 
-from operator import index
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from ..generator import Generator
 from ..messages.warn_once import WARNED as WARNED
 from ..messages.warn_once import warn as warn
 from ..ops.base import OPS
-from ..size import Size
+from ..size import Size, whole
 
 
 def normalize_dim(dim: Any, ndim: int) -> int:
@@ -43,12 +42,12 @@ def integer(value: Any, argument: str) -> int:
         fits = hasattr(value, "__index__") and not isinstance(value, bool) and not hasattr(value, "__array_finalize__")
     if not fits:
         raise TypeError(f"argument '{argument}' must be int, not {type(value).__name__}")
-    return int(value.__index__())
+    return whole(value)
 
 
 def check_long(*values: int) -> None:
     """ValueError for integers that do not fit in 64 bits."""
-    for value in map(index, values):
+    for value in map(whole, values):
         if not -1 << 63 <= value < 1 << 63:
             raise ValueError("Overflow when unpacking long long")
 

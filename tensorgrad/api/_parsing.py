@@ -10,7 +10,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable
 from functools import partial
-from operator import index
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from ..core.tape import TensorBase
 from ..device import device
 from ..dtype import can_cast, dtype, layout, memory_format
 from ..generator import Generator
+from ..size import whole
 from ..storage.base import NoValues, backend_of
 from ._arguments import typename, warn
 from ._nested import array_of
@@ -51,7 +51,7 @@ def _is_index(value: Any) -> bool:
     if isinstance(value, (bool, np.bool_)):
         return False
     try:
-        index(value)
+        whole(value)
     except Exception:
         return False
     return not isinstance(value, np.ndarray) or not value.ndim
@@ -419,10 +419,10 @@ def _plain(kind: str, value: Any) -> Any:
     """An argument as Python's own numbers."""
     if kind in ("Ints", "Ints1") and value is not None:
         if not isinstance(value, (tuple, list)):
-            return value if type(value) is int else index(value)
-        return value if all(type(v) is int for v in value) else tuple(map(index, value))
+            return value if type(value) is int else whole(value)
+        return value if all(type(v) is int for v in value) else tuple(map(whole, value))
     if kind == "Index":
-        return value if value is None else index(value)
+        return value if value is None else whole(value)
     if kind in ("int", "float", "Number") and isinstance(value, (TensorBase, np.generic)):
         value = value.item()  # type: ignore[union-attr]
     return value.real if kind in ("float", "Number") and isinstance(value, complex) and not value.imag else value

@@ -1,7 +1,6 @@
 """Convolutions. https://pytorch.org/docs/stable/nn.functional.html#convolution-functions"""
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 from .._tensor import Tensor
@@ -9,6 +8,7 @@ from ..advice import misfit
 from ..core.dispatch import SCALAR_TYPES, xp
 from ..dtype import can_cast
 from ..ops.windows import input_length, output_length
+from ..size import remembered, whole
 from ._arguments import C_NAMES, in_dtype, integer, refuse
 from ._kinds import Index, Ints1
 from ._register import public
@@ -30,7 +30,7 @@ def several(value: Any, n: int, name: str) -> tuple[int, ...]:
         return tuple(v if type(v) is int else integer(v, name) for v in value) * (n if len(value) == 1 else 1)
     if not hasattr(value, "__index__"):
         raise TypeError(f"argument '{name}' must be tuple of ints, not {type(value).__name__}")
-    return (value.__index__(),) * n
+    return (whole(value),) * n
 
 
 # ── checks ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -72,7 +72,7 @@ def _check_dtypes(input: Any, weight: Any, bias: Any, transposed: bool) -> None:
                                f"{SCALAR_TYPES[t.dtype.name]}")
 
 
-@lru_cache(1024)
+@remembered
 def _check_channels(x: Any, w: Any, b: Any, n: int, groups: int, transposed: bool) -> None:
     """Raise RuntimeError unless the shapes of input, weight and bias (or None) agree on the channels."""
     if groups <= 0:
@@ -123,7 +123,7 @@ def _convolve(n: int, input: Any, weight: Any, bias: Any, stride: Any, padding: 
     return out if batched is input else out.squeeze(0)
 
 
-@lru_cache(1024)
+@remembered
 def _padding(size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> tuple[tuple[int, ...], Any]:
     """Check the arguments; return the padding as numbers, and the extra padding at the ends that 'same' may need."""
     _positive(stride, "stride")

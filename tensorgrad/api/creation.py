@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import math as _math
 import warnings
-from operator import index
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from ..device import device as Device
 from ..dtype import FROM_NUMPY, SCALAR_TYPES, as_dtype
 from ..runtime.numpy_state import compute
 from ..runtime.small_floats import EXPERIMENTAL, convert, known
+from ..size import whole
 from ..storage.base import backend_of
 from ..storage.layout import is_channels_last, slowest_first
 from ..storage.out_of_memory import memory_error
@@ -401,7 +401,7 @@ def length(n: Any) -> int:
     """Return an axis's length; TypeError for values that are no integer."""
     if isinstance(n, bool):
         raise TypeError("the length of an axis must be int, not bool")
-    return index(n)
+    return whole(n)
 
 
 fill_memory = False     # use_deterministic_algorithms(True): nothing is left unfilled

@@ -11,6 +11,7 @@ from .._tensor import Tensor
 from ..advice import misfit
 from ..core.dispatch import xp
 from ..core.tape import TensorBase
+from ..size import whole
 from ._arguments import check_elements, check_list, check_long, normalize_dim, normalize_dims, refuse_complex32
 from ._kinds import Index, Ints, Ints1, Tensors
 from ._register import FUNCTIONS, public
@@ -475,7 +476,7 @@ def roll(input: Tensor, shifts: Ints1, dims: Ints1 | None = None) -> Tensor:
     if isinstance(shifts, (tuple, list)) and shifts and isinstance(shifts[0], bool):
         raise TypeError("roll(): argument 'shifts' (position 1) must be tuple of ints, but found element of type bool "
                         "at pos 0")
-    shifts = tuple(map(index, shifts)) if isinstance(shifts, (tuple, list)) else (index(shifts),)
+    shifts = tuple(map(whole, shifts)) if isinstance(shifts, (tuple, list)) else (whole(shifts),)
     dims = () if dims is None else tuple(dims) if isinstance(dims, (tuple, list)) else (index(dims),)
     if not dims:
         if not shifts:
@@ -510,7 +511,7 @@ def tril(input: Tensor, diagonal: Index = 0) -> Tensor:
     """
     if input.array.ndim < 2:
         raise RuntimeError("tril: input tensor must have at least 2 dimensions")
-    check_long(diagonal := index(diagonal))
+    check_long(diagonal := whole(diagonal))
     return xp.tril(input, k=diagonal)
 
 
@@ -532,5 +533,5 @@ def triu(input: Tensor, diagonal: Index = 0) -> Tensor:
     """
     if input.array.ndim < 2:
         raise RuntimeError("triu: input tensor must have at least 2 dimensions")
-    check_long(diagonal := index(diagonal))
+    check_long(diagonal := whole(diagonal))
     return xp.triu(input, k=diagonal)

@@ -11,6 +11,7 @@ from ..core.mode import mode
 from ..core.step import widened
 from ..core.tape import node_of
 from ..dtype import complex32, finfo, float32, promote_types
+from ..size import towards_zero
 from ._arguments import in_dtype
 from ._kinds import Ints
 from ._register import public
@@ -180,7 +181,7 @@ def _shape_of(normalized_shape: Any, input: Any, name: str, weight: Any, bias: A
                         f"{type(normalized_shape).__name__}")
     shape = normalized_shape if type(normalized_shape) is tuple else tuple(normalized_shape)
     if not all(type(n) is int for n in shape):
-        shape = tuple(map(int, shape))
+        shape = tuple(map(towards_zero, shape))
     if not shape:
         raise RuntimeError("Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
                            "element, but got normalized_shape = []")

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import prod
-from operator import index
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from ..core.dispatch import SCALAR_TYPES, fresh, xp
 from ..core.formats import in_channels_last
 from ..dtype import channels_last_3d
 from ..ops.windows import input_length, pooled_length
+from ..size import remembered, towards_zero, whole
 from ..storage.out_of_memory import check_room
 from ._arguments import refuse
 from ._halves import once_rounded
@@ -123,14 +123,14 @@ def step_within(stride: tuple[int, ...], size: tuple[int, ...], padding: tuple[i
     return tuple(min(s, max(d + 2 * p, LONGEST_STEP)) for s, d, p in zip(stride, size, padding, strict=True))
 
 
-known_windows = lru_cache(1 << 10)(windows_of)
+known_windows = remembered(windows_of, 1 << 10)
 
 
 def settled(value: Any) -> Any:
     """Return None, a number or a tuple of ints; a list becomes a tuple."""
     if type(value) is int or value is None or type(value) is tuple and all(type(n) is int for n in value):
         return value
-    return tuple(map(int, value)) if isinstance(value, (tuple, list)) else int(value)
+    return tuple(map(towards_zero, value)) if isinstance(value, (tuple, list)) else towards_zero(value)
 
 
 def windows(input: Any, n: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
@@ -311,7 +311,7 @@ def avg_pool(n: int, input: Any, kernel_size: Any, stride: Any, padding: Any, ce
     return total / divisor if input.is_floating_point() else xp.trunc_divide(total, divisor)
 
 
-@lru_cache
+@remembered
 def _divisor(w: Windows, count_include_pad: bool) -> Any:
     """Return the number of elements per window: one number if all agree, else a list for each dimension."""
     inside = all(b <= p for (_, b), p in zip(w.widths, w.padding, strict=True))
@@ -382,7 +382,7 @@ def adaptive_size(input: Any, output_size: Any, n: int, name: str) -> tuple[int,
             raise RuntimeError(f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input "
                                f"has sizes {list(input.shape)} with "
                                f"dimension {input.ndim + i} being empty")
-    out = tuple(d if s is None else index(s) for s, d in zip(sizes, input.shape[-n:], strict=True))
+    out = tuple(d if s is None else whole(s) for s, d in zip(sizes, input.shape[-n:], strict=True))
     if min(out) < 0:
         shape = [*input.shape[:-n], *out]
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(out)}: {shape}" if maximal else

@@ -15,6 +15,7 @@ from ..core.tape import TensorBase
 from ..device import device as Device
 from ..dtype import as_dtype
 from ..runtime.numpy_state import Region, compute
+from ..size import towards_zero, whole
 from ..storage.base import backend_of
 from ..storage.out_of_memory import check_room
 from ._arguments import C_NAMES, check_long, converted, each_example, in_batch, integer
@@ -48,7 +49,7 @@ def arange(start: Number | None = None, end: Number | None = None, step: Number 
     if dtype is None:
         dtype = dtypes.get_default_dtype() if any(isinstance(v, float) for v in (start, end, step)) else dtypes.int64
     kind, backend = as_dtype(dtype), backend_of(device)
-    if not all(_math.isfinite(v) for v in (start, end)):
+    if not all(-_math.inf < v < _math.inf for v in (start, end)):
         raise RuntimeError(f"unsupported range: {start} -> {end}")
     if kind is dtypes.bool or kind.is_complex:
         raise NotImplementedError(f"\"arange_cpu\" not implemented for '{dtypes.SCALAR_TYPES[kind.name]}'")
@@ -57,7 +58,7 @@ def arange(start: Number | None = None, end: Number | None = None, step: Number 
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     if kind is dtypes.int64:
-        start, end, step = int(start), int(end), int(step)
+        start, end, step = towards_zero(start), towards_zero(end), towards_zero(step)
         if not step:
             raise ValueError("step must be nonzero")
     count = _math.ceil((end - start) / step)
@@ -69,7 +70,7 @@ def arange(start: Number | None = None, end: Number | None = None, step: Number 
 def _steps(backend: Any, start: Any, step: Any, count: int, dtype: Any) -> Any:
     """Return `count` numbers from start on, `step` apart."""
     whole = dtype.kind in "iub"
-    number = int if whole else float
+    number = towards_zero if whole else float
     places = backend.xp.arange(count, dtype="int64" if whole else "float64")
     return backend.cast(places * number(step) + number(start), dtype)
 
@@ -142,7 +143,7 @@ def linspace(start: Tensor | Number, end: Tensor | Number, steps: int, *, dtype:
     start, end = (v.item() if isinstance(v, TensorBase) else v for v in (start, end))
     if not hasattr(steps, "__index__"):
         raise TypeError(f"linspace(): argument 'steps' must be int, not {type(steps).__name__}")
-    steps = steps.__index__()
+    steps = whole(steps)
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
     check_room((steps,), 4, "linspace")

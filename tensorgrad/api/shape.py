@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from math import prod
-from operator import index
 from typing import Any
 
 from .. import dtype as dtypes
@@ -15,7 +14,7 @@ from ..core.mode import mode
 from ..core.step_names import called
 from ..core.tape import Leaf, TensorBase, node_of, renew_leaf
 from ..ops.base import OPS
-from ..size import Size
+from ..size import Size, whole
 from ..storage.out_of_memory import overflowed
 from ..storage.sparse import Coo, pattern_of
 from . import creation
@@ -50,7 +49,7 @@ def resolved(shape: Any, size: int) -> tuple[int, ...]:
 
 def _sizes(shape: Any) -> tuple[int, ...]:
     shape = shape[0] if len(shape) == 1 and not hasattr(shape[0], "__index__") else shape
-    return tuple([n if type(n) is int else n.__index__() for n in shape])
+    return tuple([n if type(n) is int else whole(n) for n in shape])
 
 
 def _wanted(x: Any, sizes: Any, function: str, argument: str, keywords: Any) -> tuple[int, ...]:
@@ -230,7 +229,7 @@ def unflatten(input: Tensor, dim: int, sizes: Ints) -> Tensor:
     d = normalize_dim(dim, len(shape))
     if not sizes:
         raise RuntimeError("unflatten: sizes must be non-empty")
-    sizes = tuple(map(index, sizes))
+    sizes = tuple([n if type(n) is int else whole(n) for n in sizes])
     if not shape:
         raise RuntimeError("unflatten got an unexpected error:")
     try:
@@ -611,7 +610,7 @@ def as_strided(input: Tensor, size: Ints, stride: Ints, storage_offset: Index | 
     tensor([1, 2, 3])
     """
     # Python's integers, whose sums do not wrap around
-    size, stride = tuple(map(index, size)), tuple(map(index, stride))
+    size, stride = (tuple([n if type(n) is int else whole(n) for n in each]) for each in (size, stride))
     if len(size) != len(stride):
         raise RuntimeError("mismatch in length of strides and shape")
     if any(n < 0 for n in size):
@@ -621,7 +620,7 @@ def as_strided(input: Tensor, size: Ints, stride: Ints, storage_offset: Index | 
     storage = shared(input)
     memory = storage.memory
     here = (address(input.array) - address(memory)) // memory.itemsize if memory.size else 0
-    offset = here if storage_offset is None else index(storage_offset)
+    offset = here if storage_offset is None else whole(storage_offset)
     if offset < 0:
         raise RuntimeError(f"Tensor: invalid storage offset {offset}")
     last = offset + sum((n - 1) * s for n, s in zip(size, stride, strict=True))

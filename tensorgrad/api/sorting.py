@@ -7,6 +7,7 @@ from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, xp
 from ..core.undefined import undefined
+from ..size import whole
 from . import return_types
 from ._arguments import in_dtype, integer, normalize_dim, promoted, refuse
 from ._kinds import Index, Number
@@ -102,7 +103,7 @@ def topk(input: Tensor, k: Index, dim: int = -1, largest: bool = True, sorted: b
     axis = normalize_dim(dim, input.array.ndim)
     if not 0 <= k <= (input.array.shape[axis] if input.array.ndim else 1):
         raise RuntimeError("selected index k out of range")
-    return return_types.topk(*_on_line("topk", input, axis, k=int(k), largest=bool(largest), sorted=bool(sorted)))
+    return return_types.topk(*_on_line("topk", input, axis, k=whole(k), largest=bool(largest), sorted=bool(sorted)))
 
 
 @public(out="same apart")

@@ -4,12 +4,12 @@ https://pytorch.org/docs/stable/torch.html#indexing-slicing-joining-mutating-ops
 """
 from __future__ import annotations
 
-from operator import index
 from typing import Any
 
 from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, xp
 from ..core.tape import TensorBase
+from ..size import whole
 from ..storage.out_of_memory import check_room
 from ..storage.sparse import Coo, pattern_of
 from ._arguments import check_long, integer, normalize_dim
@@ -65,7 +65,7 @@ def split(tensor: Tensor, split_size_or_sections: Ints1, dim: int = 0) -> tuple[
     d = normalize_dim(dim, tensor.array.ndim)
     n = tensor.array.shape[d]
     if isinstance(size, (list, tuple)):
-        size = tuple(map(index, size))
+        size = tuple(map(whole, size))
         if sum(size) == n and any(s < 0 for s in size):
             raise RuntimeError(f"split_with_sizes expects split_sizes have only non-negative entries, but got "
                                f"split_sizes={list(size)}")
@@ -76,14 +76,14 @@ def split(tensor: Tensor, split_size_or_sections: Ints1, dim: int = 0) -> tuple[
     else:
         if isinstance(size, TensorBase) and size.array.size == 1:  # type: ignore[attr-defined]
             size = int(size.item())  # type: ignore[attr-defined]
-        if type(size) is not int:
+        if size.__class__ is not int:
             raise TypeError(f"split_with_sizes(): argument 'split_sizes' (position 2) must be tuple of ints, not "
                             f"{type(size).__name__}")
         if size < 0:
             raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
         if size == 0 and n:
             raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {n}")
-        sizes = tuple(min(size, n - i) for i in range(0, n, size)) if n else (0,)
+        sizes = tuple(min(size, n - i * size) for i in range(-(-n // size))) if n else (0,)
     return tuple(xp.split_sizes(tensor, sizes=sizes, axis=d))
 
 
@@ -243,7 +243,7 @@ def tensor_split(input: Tensor, indices_or_sections: Tensor | int | Ints | None 
         check_room((where,), PIECE, "tensor_split")
         ends = [i * (n // where) + min(i, n % where) for i in range(1, where)]
     else:
-        ends = list(map(index, where))
+        ends = list(map(whole, where))
     starts = [0, *ends]
     return tuple(_narrowed(input, d, s, e) for s, e in zip(starts, [*ends, n], strict=True))
 
@@ -256,7 +256,7 @@ def _splitter(name: str, axis: Any) -> None:
     def f(input: Tensor, sections: int | None = None, *, indices: Ints | None = None) -> tuple[Tensor, ...]:
         where = sections if indices is None else indices
         if not isinstance(where, (tuple, list)) and not (isinstance(where, TensorBase) and where.array.ndim):
-            where = index(where)
+            where = whole(where)
         needed = {"hsplit": 1, "vsplit": 2, "dsplit": 3}[name]
         ndim = input.array.ndim
         if ndim < needed:

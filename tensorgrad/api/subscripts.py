@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from operator import index as as_integer
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from ..core.mode import mode
 from ..core.tape import TensorBase, node_of
 from ..ops.base import OPS
 from ..ops.indexing import ARRAY, filled, indexed_shape
+from ..size import whole
 from ..storage.base import NoValues
 from ._arguments import converted, is_batched, is_hollow, is_unknown
 from .conversion import cast
@@ -146,7 +146,7 @@ def _part(x: Any, p: Any) -> Any:
         numbers = array if array.dtype in (np.bool_, np.uint8) else array.astype(np.int64)
         return _index_tensor(x, fresh(backend.asarray(numbers), backend))
     if hasattr(p, "__index__") and not isinstance(p, np.generic):
-        return as_integer(p)
+        return whole(p)
     raise IndexError(f"only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
                      f"indices (got {_type_name(p)})")
 
@@ -159,8 +159,8 @@ def _type_name(value: Any) -> str:
 def _slice(p: slice) -> slice:
     if not all(b is None or hasattr(b, "__index__") for b in (p.start, p.stop, p.step)):
         raise TypeError("slice indices must be integers or None or have an __index__ method")
-    start, stop = (None if b is None else as_integer(b) for b in (p.start, p.stop))
-    step = 1 if p.step is None else as_integer(p.step)
+    start, stop = (None if b is None else whole(b) for b in (p.start, p.stop))
+    step = 1 if p.step is None else whole(p.step)
     if step <= 0:
         raise ValueError("step must be greater than zero" if step else "slice step cannot be zero")
     return slice(start, stop, step)
@@ -285,7 +285,7 @@ def _plain(shape: tuple[int, ...], index: Any) -> tuple[Any, tuple[Any, ...]] | 
         return None
     basic, last, op = [], 0, None
     for i, (p, n) in enumerate(zip(parts, shape)):
-        if type(p) is int and -n <= p < n:
+        if p.__class__ is int and -n <= p < n:
             last, op = i, op or xp.get_item
         elif type(p) is not slice or p.step is not None:
             return None
@@ -303,7 +303,7 @@ def _is_trivial(basic: Any) -> bool:
 
 def _viewed(x: Any, basic: Any) -> Any:
     """The view that a basic index shows."""
-    op = (xp.get_item if any(type(p) is int for p in basic) and all(type(p) is int or p == FULL for p in basic)
+    op = (xp.get_item if any(p.__class__ is int for p in basic) and all(p.__class__ is int or p == FULL for p in basic)
           else xp.get_slice)
     while basic and type(basic[-1]) is slice and basic[-1] == FULL:
         basic = basic[:-1]

@@ -5,6 +5,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from .._dynamo import config
@@ -13,10 +14,13 @@ from ..core.mode import mode
 from ..device import get_default_device
 from ..dtype import get_default_dtype
 from ..graph.recorder import here
+from ..graph.replay import OtherPath
+from ..graph.symbolic_sizes import Sizes
 from ..nn.modules.module import Module
 from ..runtime.collecting import Paused
 from ..storage.base import lock
 from .entries import Entry
+from .families import Families, Family, General
 from .freezing import erase
 from .shared import Shared
 from .signature import Signature, Unlike, twins
@@ -71,6 +75,7 @@ class Compiled:
         self.frozen = False
         self.witness: tuple[Any, str, Any] | None = None      # (table, name, parameter that requires a gradient)
         self.shared = Shared()                          # what the executables compute ahead
+        self.families = Families(False if build is not None or freeze else dynamic)
         ALL.add(self)
 
     # ── a call ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -155,14 +160,19 @@ class Compiled:
             return None
         with lock:
             changes = []
+            general = self.families.general(key, args, kwargs)
             if any(entry.again for entry in self.entries.get(key, ())):
                 self.entries[key] = [entry for entry in self.entries[key] if not entry.again]
-                return self._compile(key, found, args, kwargs, last=True)
+                return self._compile(key, found, args, kwargs, general, last=True)
             for entry in self.entries.get(key, ()):
                 changes.append(entry.failed())
                 if changes[-1] is None:
                     return entry
-            failed = next(iter(changes), None)          # of the latest graph
+            for family in self.families.of(general):
+                changes.append(family.base.failed())
+                if changes[-1] is None and (resized := self._resized(family, key, found)) is not None:
+                    return resized
+            failed = next(filter(None, changes), None)          # of the latest graph
             if not found.tensors:
                 self.eager["there are no tensors among the inputs"] += 1
                 return None
@@ -171,7 +181,7 @@ class Compiled:
             if failed is not None:
                 self.changed.append(failed)
                 tell("%s is traced again: %s changed", name_of(self.program), failed)
-            return self._compile(key, found, args, kwargs)
+            return self._compile(key, found, args, kwargs, general)
 
     def _waits(self, key: Any, found: Signature, failed: str | None) -> bool:
         """Return True if a new signature is to run as it is, for now."""
@@ -191,7 +201,7 @@ class Compiled:
     @property
     def count(self) -> int:
         """The number of traces."""
-        return sum(map(len, self.entries.values()))
+        return len(self.families) + sum(entry.family is None for kept in self.entries.values() for entry in kept)
 
     def full(self, found: Signature) -> bool:
         """Return True if there are as many traces as the limit allows."""
@@ -199,10 +209,13 @@ class Compiled:
             getattr(tensor, "_dynamo_dynamic_indices", None) for tensor in found.tensors)
         return self.count >= (MOST_SIZES if dynamic else config.recompile_limit)
 
-    def _compile(self, key: Any, found: Signature, args: Any, kwargs: Any, last: bool = False) -> Entry:
+    def _compile(self, key: Any, found: Signature, args: Any, kwargs: Any, general: General | None,
+                 last: bool = False) -> Entry:
         """Trace a call. A program that changes what it reads may do so once, to keep something (`cached_property`): its
         next call is traced, too, unless this is the last try.
         """
+        if general is not None and (entry := self._with_symbols(key, found, args, kwargs, general, last)) is not None:
+            return entry
         with Paused():
             traced = trace(self.program, args, kwargs, found.objects)
             try:
@@ -222,6 +235,35 @@ class Compiled:
         counters["stats"]["unique_graphs" if entry.run is not None else "eager_signatures"] += 1
         if isinstance(self.program, Module) and self.build is None and not self.frozen:
             self._find_witness()
+        return entry
+
+    def _with_symbols(self, key: Any, found: Signature, args: Any, kwargs: Any, general: General,
+                      last: bool) -> Entry | None:
+        """Trace a call with symbolic sizes; None, and a note why, if each of its sizes needs a trace."""
+        with Paused():
+            sizes = Sizes()
+            traced = trace(self.program, args, kwargs, found.objects, symbols=(sizes, general.axes))
+            if traced.graph is None or traced.changed and not last:
+                self.families.refused[general.key] = str(traced.reason)
+                return None
+            family = Family(traced, sizes, general.axes, found.objects)
+            if (entry := self._resized(family, key, found)) is not None:
+                self.families.add(general, family)
+                counters["stats"]["unique_graphs"] += 1
+        if entry is not None and isinstance(self.program, Module):
+            self._find_witness()
+        return entry
+
+    def _resized(self, family: Family, key: Any, found: Signature) -> Entry | None:
+        """Return the entry of a family for these sizes; None if they lead to another path, or need too much memory."""
+        from .executable import build
+        try:
+            with Paused():
+                entry = family.entry(found.tensors, partial(build, shared=self.shared))
+        except (OtherPath, MemoryError):
+            return None
+        entry.inputs = ", ".join(described(tensor) for tensor in found.tensors)
+        self.families.keep(key, entry, self.entries)
         return entry
 
     def _built(self, traced: Trace, found: Signature) -> Any:
@@ -247,6 +289,7 @@ class Compiled:
     def forget(self) -> None:
         """Drop everything that was compiled."""
         self.entries, self.eager, self.changed = {}, Counter(), []
+        self.families = Families(self.families.dynamic)
 
 
 def tell(text: str, *values: Any) -> None:

@@ -29,6 +29,7 @@ class Entry:
         self.guards = Guards([], set())
         self.relied: Stamps | None = None           # of tensors whose values the program read
         self.calls, self.inputs = 0, ""
+        self.family: Any = None                     # of graphs for other sizes
         self.forms = [_form(tensor) for tensor in self.tensors.values()]
         self.state = state_of(self.tensors.values())
         self.single = len(slots) == 1 and slots[0] == ("made", 0) and spec.is_leaf()
@@ -39,7 +40,7 @@ class Entry:
     @classmethod
     def of_trace(cls, trace: Trace, objects: Sequence[Any], run: Any) -> Entry:
         """Return the entry of a trace."""
-        made = cls(run, trace.slots, trace.spec, trace.strides, trace.tensors if run is not None else {})
+        made = cls(run, trace.slots, trace.spec, trace.strides, trace.tensors if trace.graph is not None else {})
         made.reason, made.objects = trace.reason, objects
         made.guards = Guards(trace.surroundings.places, trace.words, trace.changed)
         if trace.graph is not None and trace.graph.relied:

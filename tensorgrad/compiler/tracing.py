@@ -20,7 +20,7 @@ from ..device import device as Device
 from ..dtype import dtype as Dtype
 from ..graph.lines import CannotLower, ReadsValues, ours, user_line
 from ..graph.lowered import Lowered
-from ..graph.lowering import Sizes, lower
+from ..graph.lowering import Sizes, Symbols, lower
 from ..graph.recorder import here
 from ..graph.steps import Draw
 from ..messages.warn_once import WARNED
@@ -207,7 +207,8 @@ def _comparable(value: Any) -> Any:
         if isinstance(value, dict) else value
 
 
-def trace(program: Any, args: Any, kwargs: Any, objects: Any = (), sizes: Sizes | None = None) -> Trace:
+def trace(program: Any, args: Any, kwargs: Any, objects: Any = (), sizes: Sizes | None = None,
+          symbols: Symbols | None = None) -> Trace:
     """Trace a program for arguments like these, among them `objects` that are no tensors.
 
     Errors of the program itself are reasons: the eager run raises them.
@@ -222,7 +223,7 @@ def trace(program: Any, args: Any, kwargs: Any, objects: Any = (), sizes: Sizes 
     found.grad = mode.grad and not any(tensor.requires_grad for tensor in (*leaves, *found.tensors.values()))
     before, state.trace = state.trace, found
     try:
-        graph = lower(found, args, kwargs, sizes=sizes)
+        graph = lower(found, args, kwargs, sizes=sizes, symbols=symbols)
     except Stopped as error:
         found.reason = error.reason
     except ReadsValues as error:

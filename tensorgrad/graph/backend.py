@@ -10,11 +10,12 @@ from ..interpret.symbol import Symbol
 from ..interpret.symbol_storage import SymbolStorage
 from ..storage.base import Storage
 from ..storage.cpu import NumpyStorage
-from .functions import Functions
+from .functions import Functions, made
 from .recorded import Recorded
 from .recorder import running
 from .recording import argument, run, write
 from .steps import Draw
+from .symbolic_sizes import NUMBERS, plainly, symbolic
 
 
 class Draws:
@@ -32,10 +33,21 @@ class Draws:
             return a if type(a) is not Recorded else SymbolStorage.asarray(a.inner) if symbols else a.inner
 
         def draw(*args: Any, **params: Any) -> Any:
-            values = getattr(generator, name)(*map(bare, args), **params)
+            varies = recorder.sizes is not None and symbolic(
+                ([a.shape if type(a) is Recorded else a for a in args], params))
+            values = getattr(generator, name)(*map(bare, plainly(args)), **plainly(params))
             values = values if symbols else np.asarray(values)
-            return Recorded(values, recorder.step(Draw(name), map(argument, args), params, [values], False)[0], False)
+            infer = partial(drawn, generator, name) if varies else None
+            node, = recorder.step(Draw(name), map(argument, args), params, [values], False, infer=infer)
+            made = Recorded(values, node, False)
+            return recorder.sizes.named(made) if varies else made
         return draw
+
+
+def drawn(generator: Any, name: str, args: Any, params: Any) -> Any:
+    """Return the symbol of random numbers."""
+    args = [SymbolStorage.asarray(a) if isinstance(a, np.ndarray) else a for a in args]
+    return getattr(generator, name)(*args, **params)
 
 
 class RecordingStorage(Storage):
@@ -53,6 +65,8 @@ class RecordingStorage(Storage):
     def asarray(cls, data: Any, dtype: Any = None) -> Any:
         if type(data) is Recorded:
             return data if dtype is None or data.dtype == dtype else data.astype(dtype)
+        if type(data) in NUMBERS:
+            return made("full", (), data, dtype=np.asarray(data.value).dtype if dtype is None else dtype)
         return Recorded(np.asarray(data, dtype))
 
     @classmethod

@@ -13,10 +13,12 @@ from ..ops.base import OPS
 from ..ops.indexing import ARRAY
 from ..storage.base import MAKERS, NoValues
 from .lines import ReadsValues, user_line
+from .nesting import mapped
 from .recorded import NAMES, Recorded, applied
 from .recorder import running
 from .recording import argument, written
 from .steps import Foreign, Make
+from .symbolic_sizes import plain, plainly, symbolic
 
 
 class Add:
@@ -66,10 +68,19 @@ def made(name: str, *args: Any, dtype: Any = None, **params: Any) -> Any:
         name, args, dtype = name.removesuffix("_like"), (like.shape, *rest), like.dtype if dtype is None else dtype
     args = tuple(a.item() if isinstance(a, (np.generic, np.ndarray, Recorded)) and not a.ndim else a for a in args)
     name = "zeros" if name == "empty" else name
-    array = getattr(np, name)(*args, dtype=dtype, **params)
+    array = getattr(np, name)(*plainly(args), dtype=dtype, **plainly(params))
+    if running().sizes is not None and symbolic((args, params)):
+        inner, params = Symbol(array.shape, array.dtype), {"dtype": array.dtype, **params}
+        node, = running().step(Make(name), args, params, [inner], False, infer=partial(_made, name))
+        return running().sizes.named(Recorded(inner, node, False))
     if running().fold:
         return Recorded(array)
     return Recorded(array, running().step(Make(name), args, {"dtype": array.dtype, **params}, [array], True)[0])
+
+
+def _made(name: str, args: Any, params: Any) -> Any:
+    array = getattr(np, name)(*args, **params)
+    return Symbol(array.shape, array.dtype)
 
 
 def call(name: str, function: Any, args: Any, params: Any) -> Any:
@@ -100,11 +111,12 @@ def foreign(name: str, function: Any, args: Any, params: Any) -> Any:
         if isinstance(a, (tuple, list)):
             return type(a)(bare(part, symbols) for part in a)
         if type(a) is not Recorded:
-            return a
+            return plain(a)
         arrays.append(a)
         return SymbolStorage.asarray(a.inner) if symbols else a.inner
     given, named = bare(tuple(args)), {k: bare(v) for k, v in params.items()}
-    known = all(a.known for a in arrays)
+    varies = running().sizes is not None and (symbolic([a.shape for a in arrays]) or symbolic((args, params)))
+    known = not varies and all(a.known for a in arrays)
     if known or running().reading is not None:
         running().rely(arrays)
         result = function(*given, **named)
@@ -123,10 +135,20 @@ def foreign(name: str, function: Any, args: Any, params: Any) -> Any:
         outs = [Recorded(p) for p in parts]
     else:
         step = _nested(argument, args), {k: _nested(argument, v) for k, v in params.items()}
-        outs = [Recorded(p, node, False)
-                for p, node in zip(parts, running().step(Foreign(name, function), *step, parts, False, several),
-                                   strict=True)]
+        infer = partial(_inferred, _of_symbols(name, function)) if varies else None
+        outs = [Recorded(p, node, False) for p, node in zip(parts, running().step(
+            Foreign(name, function), *step, parts, False, several, infer), strict=True)]
+        outs = list(map(running().sizes.named, outs)) if varies else outs
     return type(result)(outs) if several else outs[0]
+
+
+def _inferred(function: Any, args: Any, params: Any) -> Any:
+    args, params = mapped(_as_symbol, args), mapped(_as_symbol, params)
+    return function(*args, **params)
+
+
+def _as_symbol(a: Any) -> Any:
+    return SymbolStorage.asarray(a) if isinstance(a, np.ndarray) else a
 
 
 def _nested(function: Any, a: Any) -> Any:

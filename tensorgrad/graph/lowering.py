@@ -2,7 +2,7 @@
 control flow."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
@@ -28,15 +28,17 @@ from .recorder import Recorder, Scope, here
 from .recording import CLONE, Scalars, argument
 from .running import run
 from .steps import Draw
+from .symbolic_sizes import Sizes as SymbolicSizes
 
 CONSTANTS = "_constant_tensors"                # the attribute of a module that names those of its tensors
 Sizes = Mapping[tuple[int, int], int]         # (input, axis) → size
+Symbols = tuple[SymbolicSizes, Collection[tuple[int, int]]]
 
 
 def lower(program: Any, inputs: Any = (), kwargs: dict[str, Any] | None = None, *,
           whole: Callable[..., bool] | None = None, reading: Callable[[str], None] | None = None, fold: bool = True,
           sizes: Sizes | None = None, effects: bool = False, branches: bool = False,
-          scalars: Scalars | None = None) -> Lowered:
+          scalars: Scalars | None = None, symbols: Symbols | None = None) -> Lowered:
     """Return the graph of ops of the table that a module, function or graph computes for inputs like these.
 
     The program runs on tensors with a shape and a dtype but no values; only values that no input affects are computed.
@@ -51,6 +53,7 @@ def lower(program: Any, inputs: Any = (), kwargs: dict[str, Any] | None = None, 
     is one node if `whole(op, operands, params)` is true, else the nodes of its definition. Constants are folded unless
     `fold` is false. `sizes`, {(input, axis): size}, override sizes of the inputs. With `effects` the graph's result is
     (the program's, {buffer: its last value}, {index of an input: its last value}), of those that the program writes to.
+    With `symbols`, (a log, {(input, axis)}), these sizes stay symbolic (`symbolic_sizes`), and `Replay` makes graphs.
     With `branches`, `torch.cond` and `while_loop` on values of the inputs are nodes, else ReadsValues; with `scalars`,
     so are whole numbers that the program reads.
 
@@ -70,6 +73,9 @@ def lower(program: Any, inputs: Any = (), kwargs: dict[str, Any] | None = None, 
         call, names, module = _program(program, args, kwargs)
         recorder.branches, recorder.scalars = branches, scalars
         tensors = _placeholders(recorder, names, leaves, sizes or {})
+        if symbols is not None:
+            recorder.sizes = symbols[0]
+            _make_symbolic(recorder.sizes, tensors, symbols[1])
         first, given = [each.array.node for each in tensors], iter(tensors)
         stack.enter_context(recorded(tensors_of(module) if isinstance(module, Module)
                                      else getattr(program, "tensors", {}).items()))
@@ -117,6 +123,15 @@ def _placeholders(recorder: Recorder, names: Sequence[str], leaves: Any, sizes: 
     return made
 
 
+def _make_symbolic(sizes: SymbolicSizes, tensors: Sequence[Any], axes: Collection[tuple[int, int]]) -> None:
+    """Make these sizes of recorded inputs symbolic."""
+    for i, tensor in enumerate(tensors):
+        if any(place == i for place, _ in axes):
+            array = tensor.array
+            array.shape = tuple(sizes.of(array.node, "shape", axis, n) if (i, axis) in axes else n
+                                for axis, n in enumerate(array.shape))
+
+
 def _resized(array: Any, sizes: Mapping[int, int]) -> Any:
     """Repeat or cut example values to other sizes."""
     for axis, size in sizes.items():
@@ -141,7 +156,7 @@ def _finish(recorder: Recorder, result: Any, aliases: bool) -> None:
             node = recorder.step(CLONE, (node,), {}, [array.inner], array.known)[0]
         leaves[i] = node
     recorder.graph.output(tree_unflatten(leaves, spec))
-    if recorder.fold:
+    if recorder.fold and recorder.sizes is None:
         for node in reversed(list(recorder.graph.nodes)):
             if not node.users and node.op in ("call_function", "get_attr") and not isinstance(node.target, Draw):
                 recorder.graph.erase_node(node)

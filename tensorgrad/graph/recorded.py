@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 from itertools import count
+from math import prod
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,6 +20,7 @@ from ..ops.indexing import ARRAY
 from ..storage.base import TWO_SIDED, attach_operators
 from .lines import CannotLower, user_line
 from .recorder import here, running
+from .symbolic_sizes import NUMBERS
 
 clock = count(1)
 NAMES = {"concatenate": "concat", "take": "index_select", "transpose": "permute_dims", "true_divide": "divide",
@@ -109,15 +111,24 @@ class Recorded:
     # ── what arrays tell ──────────────────────────────────────────────────────────────────────────────────────────────
 
     ndim = property(lambda self: len(self.shape))
-    size = property(lambda self: self._inner.size)
+    size = property(lambda self: prod(self.shape))
     itemsize = property(lambda self: self.dtype.itemsize)
-    nbytes = property(lambda self: self._inner.size * self.dtype.itemsize)
-    strides = property(lambda self: self.inner.strides)
+    nbytes = property(lambda self: self.size * self.dtype.itemsize)
     base = property(lambda self: self.parent)
+
+    @property
+    def strides(self) -> Any:
+        steps = self.inner.strides
+        if (node := laid_as(self.shape)) is None:
+            return steps
+        return tuple(running().sizes.of(node, "strides", axis, step) for axis, step in enumerate(steps))
 
     @property
     def flags(self) -> Any:
         flags = self.inner.flags
+        if (node := laid_as(self.shape)) is not None:
+            flags = SimpleNamespace(**{name: bool(running().sizes.of(node, name, None, getattr(flags, name)))
+                                       for name in ("c_contiguous", "f_contiguous")})
         return SimpleNamespace(c_contiguous=flags.c_contiguous, f_contiguous=flags.f_contiguous, writeable=True,
                                owndata=self.parent is None)
 
@@ -260,6 +271,11 @@ def _attach_in_place(name: str) -> None:
 
 for _name in TWO_SIDED:
     _attach_in_place(_name)
+
+
+def laid_as(shape: Any) -> Any:
+    """Return the node that a symbolic shape is that of: arrays keep its layout; None for other shapes."""
+    return next((n.args[0] for n in shape if type(n) in NUMBERS), None)
 
 
 # ── indices ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -60,6 +60,7 @@ class Recorder:
         self.written: list[str] = []         # buffers that the program wrote to
         self.relied: dict[str, None] = {}    # tensors whose values the program read, or shapes depend on
         self.scalars: Any = None             # how whole numbers of the inputs are read: see `recording.Scalars`
+        self.sizes: Any = None               # sizes that stay symbolic, if some do: see `symbolic_sizes`
         self.branches = False                # True: `torch.cond` on unknown values is a node
         self.watcher: Any = None             # a profiling function: calls within the package are hidden from it
         self.begun = 0                       # the start of the program: arrays made later are its own
@@ -83,10 +84,13 @@ class Recorder:
             node.meta["source"] = user_line()
         return node
 
-    def step(self, target: Any, args: Any, params: Any, results: Any, known: bool, several: bool = False) -> list[Any]:
-        """Add a call of a function, and return the nodes of its results."""
+    def step(self, target: Any, args: Any, params: Any, results: Any, known: bool, several: bool = False,
+             infer: Any = None) -> list[Any]:
+        """Add a call of a function, and return the nodes of its results. `infer` gives those for other sizes."""
         node = self.graph.call_function(target, tuple(args), dict(params))
         source = node.meta["source"] = user_line()
+        if self.sizes is not None:
+            node.meta.update({"infer": infer} if infer is not None else {"results": results if several else results[0]})
         if not several:
             return [self.described(node, results[0], known)]
         node.meta.update(shape=[tuple(r.shape) for r in results], dtype=[r.dtype for r in results],

@@ -7,7 +7,7 @@ place gives the array a new value, and its bases new values that contain it (`se
 from __future__ import annotations
 
 import sys
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from .lines import CannotLower, ReadsValues, user_line
 from .recorded import Recorded, applied, clock, is_array, template_of, without_masks
 from .recorder import running
 from .steps import Item
+from .symbolic_sizes import plain, plainly, symbolic
 
 runner = cache(_runner)
 OWN = f"{__name__.partition('.')[0]}.ops."
@@ -51,25 +52,31 @@ def recorded(recorder: Any, op: Any, args: Any, params: Any) -> Any:
     if type(params.get("memory")) is Recorded:
         operands, params = _of_memory(**params)
     operands = tuple(Recorded(a) if isinstance(a, np.ndarray) else a for a in operands)
-    results, known = compute(op, operands, params)
+    varies = recorder.sizes is not None and (
+        any(symbolic(a.shape if type(a) is Recorded else a) for a in operands) or symbolic(params))
+    results, known = compute(op, operands, params, varies)
     arrays = [a for a in operands if type(a) is Recorded]
-    if op in COPIES:
+    if op in COPIES and recorder.sizes is None:
         nodes = [argument(operands[-1]) if operands[-1].node is not None or not known else None]
     elif known and recorder.fold and all(a.node is None for a in arrays):
         nodes = [None] * len(results)
     else:
         given = list(map(argument, operands))
-        nodes = recorder.step(op, [given] if op.sequence else given, params, results, known, op.several)
+        nodes = recorder.step(op, [given] if op.sequence else given, params, results, known, op.several,
+                              partial(inferred_results, op) if varies else None)
+        if op in COPIES:
+            nodes[0].meta["copies"] = True
     source = arrays[0] if arrays and arrays[0] is operands[0] and (op.view or not op.several) else None
     memory = None if source is None else owner(source.inner)
     outs = []
     for k, (inner, node) in enumerate(zip(results, nodes, strict=True)):
-        if source is not None and inner.size and owner(inner) is memory:
-            how = ((GET_SLICE, {"index": _piece(results, k, source.ndim, params["axis"])}) if op.several
-                   else (op, params))
-            outs.append(Recorded(inner, node, known, source, how))
-        else:
-            outs.append(Recorded(inner, node, known))
+        view = source is not None and inner.size and owner(inner) is memory
+        outs.append(Recorded(inner, node, known, source if view else None))
+        if varies:
+            recorder.sizes.named(outs[-1])
+        if view:
+            outs[-1].made_by = ((GET_SLICE, {"index": _piece(outs, k, source.ndim, params["axis"])}) if op.several
+                                else (op, params))
     return outs if op.several else outs[0]
 
 
@@ -95,10 +102,12 @@ def argument(a: Any) -> Any:
     return running().constant(a.inner)
 
 
-def compute(op: Any, operands: Any, params: Any) -> tuple[tuple[Any, ...], bool]:
-    """Return (results of an op, True if they do not depend on the inputs)."""
-    known = all(a.known for a in operands if type(a) is Recorded)
+def compute(op: Any, operands: Any, params: Any, varies: bool = False) -> tuple[tuple[Any, ...], bool]:
+    """Return (results of an op, True if they do not depend on the inputs, nor on sizes that vary)."""
+    known = not varies and all(a.known for a in operands if type(a) is Recorded)
     bare = [a.inner if type(a) is Recorded else a for a in operands]
+    if varies:
+        bare, params = list(map(plain, bare)), plainly(params)
     if known or running().reading is not None:
         if op.by_values:
             running().rely(a for a in operands if type(a) is Recorded)
@@ -113,6 +122,16 @@ def compute(op: Any, operands: Any, params: Any) -> tuple[tuple[Any, ...], bool]
         return results_of(op, SymbolStorage, bare, params), False
     except (NoValues, TypeError, AttributeError):
         raise ReadsValues(f"{op.opname}: {what.partition(' needs values')[0]}", user_line()) from None
+
+
+def inferred_results(op: Any, args: Any, params: Any) -> Any:
+    """Return the result or results of an op on symbols, and arrays where values are known."""
+    operands = args[0] if op.sequence else args
+    try:
+        found = symbols_of(op, [SymbolStorage.asarray(a) if isinstance(a, np.ndarray) else a for a in operands], params)
+    except NoValues:
+        found = results_of(op, SymbolStorage, operands, params)
+    return found if op.several else found[0]
 
 
 def results_of(op: Any, backend: Any, operands: Any, params: Any) -> tuple[Any, ...]:
@@ -207,9 +226,10 @@ def written(x: Recorded, new: Recorded) -> None:
     while chain[-1].parent is not None:
         chain.append(chain[-1].parent)
     for view, base in zip(chain, chain[1:], strict=False):
-        old = Recorded(base.inner, base.node, base.known)
+        old, order = Recorded(base.inner, base.node, base.known), _order(base)
+        old.shape = base.shape
         view.take(new)
-        new = run(SET_VIEW, old, new, view=(view.made_by,), order=_order(old))
+        new = run(SET_VIEW, old, new, view=(view.made_by,), order=order)
     chain[-1].take(new)
     memory.written = now = next(clock)
     for array in chain:

@@ -2,13 +2,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from operator import index
 from typing import Any
 
 from ..._tensor import Tensor
 from ...api._kinds import Ints1
 from ...core.dispatch import SCALAR_TYPES, xp
 from ...ops.windows import output_length
+from ...size import whole
 
 __all__ = ["fold", "unfold"]
 
@@ -19,7 +19,7 @@ def _pair(value: Any, name: str) -> tuple[int, int]:
     values = tuple(value) if isinstance(value, Iterable) else (value, value)
     if len(values) != 2:
         raise RuntimeError(f"It is expected {name} equals to 2, but got size {len(values)}")
-    return index(values[0]), index(values[1])
+    return whole(values[0]), whole(values[1])
 
 
 def _geometry(kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> tuple[tuple[int, int], ...]:

@@ -16,6 +16,7 @@ from ...api._kinds import Ints1
 from ...api.sampling import cubic
 from ...core.dispatch import SCALAR_TYPES, xp
 from ...core.step_names import called
+from ...size import towards_zero, whole
 from ...storage.out_of_memory import check_room
 from .pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 
@@ -84,7 +85,7 @@ def _sizes(input: Any, size: Any, scale_factor: Any, recompute: bool, asked: boo
         sizes = list(size) if isinstance(size, (tuple, list)) else [size] * n
         if not all(hasattr(s, "__index__") for s in sizes):
             raise TypeError("interpolate(): argument 'size' must be int or tuple of ints")
-        return [s.__index__() for s in sizes], [None] * n
+        return [whole(s) for s in sizes], [None] * n
     if isinstance(scale_factor, (tuple, list)) and len(scale_factor) != n:
         raise ValueError("Input and scale_factor must have the same number of spatial dimensions, but got input with "
                          f"spatial dimensions of {list(input.shape[2:])} and scale_factor of shape {scale_factor}. "
@@ -93,7 +94,7 @@ def _sizes(input: Any, size: Any, scale_factor: Any, recompute: bool, asked: boo
     lengths = [d * f for d, f in zip(input.shape[2:], factors, strict=True)]
     if not all(abs(length) < 2**63 for length in lengths):
         raise RuntimeError("value cannot be converted to type int64_t without overflow")
-    return [int(length) for length in lengths], [None] * n if recompute else factors
+    return [towards_zero(length) for length in lengths], [None] * n if recompute else factors
 
 
 def _check_mode(input: Any, mode: str, align_corners: bool, antialias: bool) -> None:

@@ -10,6 +10,7 @@ from ...api._halves import once_rounded
 from ...api._kinds import Ints
 from ...core.dispatch import xp
 from ...core.step_names import called
+from ...size import whole
 from ...storage.out_of_memory import check_room
 
 __all__ = ["channel_shuffle", "native_channel_shuffle", "pad", "pixel_shuffle", "pixel_unshuffle"]
@@ -72,7 +73,7 @@ def _widths(input: Any, pad: Any) -> list[tuple[int, int]]:
         if not hasattr(n, "__index__"):
             raise TypeError(f"pad(): argument 'pad' (position 2) must be tuple of ints, but found element of type "
                             f"{type(n).__name__} at pos {i}")
-    pad = [n.__index__() for n in pad]
+    pad = [n if type(n) is int else whole(n) for n in pad]
     if len(pad) % 2:
         raise RuntimeError("Padding length must be divisible by 2")
     if len(pad) > 2 * input.ndim:

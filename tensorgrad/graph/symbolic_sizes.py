@@ -1,0 +1,230 @@
+"""Sizes that stay symbolic while a program is recorded: what it computes from them, and what it asks about them.
+
+A size is an object that passes for an `int`, but is none: Python and C must ask it for its value (`__index__`,
+`__hash__`, `str`, …), which fixes it. Its arithmetic gives further such numbers. Comparisons are answered for the sizes
+at hand, and noted: a graph is the program's for other sizes if all questions have their answers there.
+"""
+from __future__ import annotations
+
+import math
+import operator
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..size import Unhashable
+from .nesting import leaves, mapped
+
+PLAIN, PACKAGE = (int, float, bool), f"{__name__.partition('.')[0]}."
+
+
+class Sizes:
+    """The sizes that a trace reads from `nodes`, numbers made of them, and questions about these."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[Any, Number] = {}
+        self.asked: dict[Any, tuple[Callable[..., Any], tuple[Any, ...], Any]] = {}
+
+    def of(self, node: Any, what: str, axis: int | None, value: int) -> Number:
+        """Return what a node's array has: its `shape` or `strides` along an axis, or a flag."""
+        key = node, what, axis
+        if key not in self.numbers:
+            self.numbers[key] = Whole(self, value, None, key)
+        return self.numbers[key]
+
+    def named(self, array: Any) -> Any:
+        """Make the shape of a recorded array symbolic, and return the array."""
+        array.shape = tuple(self.of(array.node, "shape", axis, n) for axis, n in enumerate(array.shape))
+        return array
+
+    def computed(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Return a number that is a function of numbers."""
+        key = function, *map(_key, args)
+        if key not in self.numbers:
+            value = function(*map(plain, args))
+            if type(value) not in (int, float):                 # a complex power: no symbol
+                return function(*map(fixed, args))
+            self.numbers[key] = (Whole if type(value) is int else Real)(self, value, function, args)
+        return self.numbers[key]
+
+    def ask(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Return the answer to a question, and note it."""
+        key = function, *map(_key, args)
+        if key not in self.asked:
+            self.asked[key] = function, args, function(*map(plain, args))
+        return self.asked[key][2]
+
+
+class Number:
+    """A number made of sizes: `function` of `args`; a size itself has no function, and where it is from as `args`."""
+
+    __slots__ = ("log", "value", "function", "args")
+    symbolic: ClassVar[bool] = True
+    __array_ufunc__ = None                      # NumPy's numbers and arrays leave operations to this class
+
+    def __init__(self, log: Sizes, value: Any, function: Callable[..., Any] | None, args: tuple[Any, ...]) -> None:
+        self.log, self.value, self.function, self.args = log, value, function, args
+
+    def fixed(self) -> Any:
+        """Return the value as Python's own number: from now on, it must be this one."""
+        self.log.ask(operator.eq, self, self.value)
+        return self.value
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.array(self.fixed(), dtype)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.fixed(), name)
+
+    def __copy__(self) -> Number:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Number:
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return type(self.value), (self.fixed(),)
+
+    def __round__(self, digits: Any = None) -> Any:
+        return self.log.computed(round, self) if digits is None else self.log.computed(round, self, digits)
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    def __bool__(self) -> bool:
+        return bool(self.log.ask(bool, self))
+
+    def __hash__(self) -> int:
+        if sys._getframe(1).f_globals.get("__name__", "").startswith(PACKAGE):
+            raise Unhashable("a symbolic size")
+        return hash(self.fixed())
+
+    __int__ = lambda self: int(self.fixed())                                # noqa: E731
+    __float__ = lambda self: float(self.fixed())                            # noqa: E731
+    __complex__ = lambda self: complex(self.fixed())                        # noqa: E731
+    __str__ = lambda self: str(self.fixed())                                # type: ignore[assignment]  # noqa: E731
+    __repr__ = lambda self: repr(self.fixed())                              # type: ignore[assignment]  # noqa: E731
+    __format__ = lambda self, spec: format(self.fixed(), spec)              # type: ignore[assignment]  # noqa: E731
+
+
+class Whole(Number):
+    """A symbolic `int`."""
+
+    __slots__ = ()
+    __class__ = property(lambda self: int)      # type: ignore[assignment]
+    __index__ = Number.__int__
+
+
+class Real(Number):
+    """A symbolic `float`."""
+
+    __slots__ = ()
+    __class__ = property(lambda self: float)    # type: ignore[assignment]
+
+
+NUMBERS = frozenset({Whole, Real})
+
+
+def _operand(other: Any) -> Any:
+    """Return what numbers compute with; NotImplemented for other objects."""
+    if type(other) in NUMBERS or type(other) in PLAIN:
+        return other
+    return other.item() if isinstance(other, np.generic) and other.dtype.kind in "biuf" else NotImplemented
+
+
+def _attach(name: str, function: Callable[..., Any]) -> None:
+    def forward(self: Number, other: Any) -> Any:
+        operand = _operand(other)
+        return NotImplemented if operand is NotImplemented else self.log.computed(function, self, operand)
+
+    def reflected(self: Number, other: Any) -> Any:
+        operand = _operand(other)
+        return NotImplemented if operand is NotImplemented else self.log.computed(function, operand, self)
+    setattr(Number, f"__{name}__", forward)
+    setattr(Number, f"__r{name}__", reflected)
+
+
+def _attach_comparison(name: str, function: Callable[..., Any]) -> None:
+    def compare(self: Number, other: Any) -> Any:
+        operand = _operand(other)
+        return NotImplemented if operand is NotImplemented else self.log.ask(function, self, operand)
+    setattr(Number, f"__{name}__", compare)
+
+
+def _attach_unary(name: str, function: Callable[..., Any]) -> None:
+    setattr(Number, f"__{name}__", lambda self: self.log.computed(function, self))
+
+
+for _name in ("add", "sub", "mul", "floordiv", "truediv", "mod", "pow", "lshift", "rshift", "and_", "or_", "xor"):
+    _attach(_name.strip("_"), getattr(operator, _name))
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    _attach_comparison(_name, getattr(operator, _name))
+for _name, _function in {"neg": operator.neg, "pos": operator.pos, "abs": operator.abs, "invert": operator.invert,
+                         "floor": math.floor, "ceil": math.ceil, "trunc": math.trunc}.items():
+    _attach_unary(_name, _function)
+
+
+def _key(a: Any) -> Any:
+    return id(a) if type(a) in NUMBERS else (type(a), repr(a) if type(a) is float else a)
+
+
+def plain(a: Any) -> Any:
+    """Return the value of a symbolic number without fixing it, anything else as it is."""
+    return a.value if type(a) in NUMBERS else a
+
+
+def fixed(a: Any) -> Any:
+    """Return a symbolic number as Python's own, which it must be from now on; anything else as it is."""
+    return a.fixed() if type(a) in NUMBERS else a
+
+
+def plainly(tree: Any) -> Any:
+    """Return a nest with the values of symbolic numbers."""
+    return mapped(plain, tree) if symbolic(tree) else tree
+
+
+def symbolic(tree: Any) -> bool:
+    """Return True if there are symbolic numbers in a nest."""
+    return any(type(leaf) in NUMBERS for leaf in leaves(tree))
+
+
+class Point:
+    """Values of symbolic numbers where the nodes have these `arrays`."""
+
+    def __init__(self, arrays: dict[Any, Any]) -> None:
+        self.arrays = arrays
+        self.known: dict[int, Any] = {}
+
+    def __call__(self, a: Any) -> Any:
+        """Return the value of a symbolic number, anything else as it is."""
+        if type(a) not in NUMBERS:
+            return a
+        if (found := self.known.get(id(a))) is None:
+            if a.function is None:
+                node, what, axis = a.args
+                found = getattr(self.arrays[node], what)[axis] if axis is not None else getattr(
+                    self.arrays[node].flags, what)
+            else:
+                found = a.function(*map(self, a.args))
+            self.known[id(a)] = found
+        return found
+
+
+def sources(tree: Any) -> Iterable[Any]:
+    """Yield the nodes whose sizes the numbers in a nest are made of."""
+    waiting, seen = list(leaves(tree)), set[int]()
+    while waiting:
+        a = waiting.pop()
+        if type(a) in NUMBERS and id(a) not in seen:
+            seen.add(id(a))
+            if a.function is None:
+                yield a.args[0]
+            else:
+                waiting += a.args
