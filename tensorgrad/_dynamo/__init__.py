@@ -59,24 +59,32 @@ def graph_break(msg: str = "") -> None:
 
 def mark_dynamic(t: Any, index: Any, *, hint_override: Any = None, min: Any = None, max: Any = None,
                  specialize_on: Any = None) -> None:
-    """Note that a size may change: graphs for its sizes do not count towards `recompile_limit`.
+    """Note that a size may change: one graph serves all its sizes, and compiling fails if the program fixes it.
 
     https://pytorch.org/docs → torch._dynamo.mark_dynamic
     """
     if not isinstance(t, Tensor):
         raise TypeError(f"mark_dynamic expects a tensor but received {type(t)}")
-    axes = index if isinstance(index, (list, tuple)) else [index]
-    t._dynamo_dynamic_indices = {*getattr(t, "_dynamo_dynamic_indices", ()), *axes}  # type: ignore[attr-defined]
+    _mark(t, index, "_dynamo_dynamic_indices")
 
 
-maybe_mark_dynamic: Callable[..., None] = mark_dynamic
+def maybe_mark_dynamic(t: Any, index: Any) -> None:
+    """Note that a size may change: one graph serves all its sizes, unless the program fixes it.
+
+    https://pytorch.org/docs → torch._dynamo.maybe_mark_dynamic
+    """
+    _mark(t, index, "_dynamo_weak_dynamic_indices")
+
+
+def _mark(t: Any, index: Any, name: str) -> None:
+    axes = [axis % t.ndim for axis in (index if isinstance(index, (list, tuple, range)) else [index])]
+    setattr(t, name, {*getattr(t, name, ()), *axes})
 
 
 def mark_static(t: Any, index: Any = None) -> None:
-    """Undo `mark_dynamic`: each size has a graph of its own anyway."""
-    if isinstance(t, Tensor) and hasattr(t, "_dynamo_dynamic_indices"):
-        axes = range(t.ndim) if index is None else index if isinstance(index, (list, tuple)) else [index]
-        t._dynamo_dynamic_indices -= {*axes}
+    """Note that a size does not change: each has a graph of its own. Without `index`, those of all axes."""
+    if isinstance(t, Tensor):
+        _mark(t, range(t.ndim) if index is None else index, "_dynamo_static_indices")
 
 
 def mark_static_address(t: Any, guard: bool = False) -> None:

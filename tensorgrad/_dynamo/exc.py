@@ -1,5 +1,5 @@
 """torch._dynamo.exc: errors of PyTorch's compiler, for programs that catch them."""
-__all__ = ["BackendCompilerFailed", "InternalTorchDynamoError", "InvalidBackend", "TorchDynamoException",
+__all__ = ["BackendCompilerFailed", "ConstraintViolationError", "InternalTorchDynamoError", "InvalidBackend", "TorchDynamoException",
            "TorchRuntimeError", "Unsupported", "UserError"]
 
 
@@ -25,6 +25,10 @@ class InternalTorchDynamoError(TorchDynamoException):
 
 class TorchRuntimeError(TorchDynamoException):
     """An operator failed while a function was compiled."""
+
+
+class ConstraintViolationError(RuntimeError):
+    """A size that `mark_dynamic` says to vary is fixed by the function."""
 
 
 class UserError(Unsupported):

@@ -20,7 +20,7 @@ from ..nn.modules.module import Module
 from ..runtime.collecting import Paused
 from ..storage.base import lock
 from .entries import Entry
-from .families import Families, Family, General
+from .families import MARKS, Families, Family, General
 from .freezing import erase
 from .shared import Shared
 from .signature import Signature, Unlike, twins
@@ -206,7 +206,7 @@ class Compiled:
     def full(self, found: Signature) -> bool:
         """Return True if there are as many traces as the limit allows."""
         dynamic = self.dynamic or self.dynamic is None and any(
-            getattr(tensor, "_dynamo_dynamic_indices", None) for tensor in found.tensors)
+            getattr(tensor, name, None) for tensor in found.tensors for name in MARKS)
         return self.count >= (MOST_SIZES if dynamic else config.recompile_limit)
 
     def _compile(self, key: Any, found: Signature, args: Any, kwargs: Any, general: General | None,
@@ -247,6 +247,7 @@ class Compiled:
                 self.families.refused[general.key] = str(traced.reason)
                 return None
             family = Family(traced, sizes, general.axes, found.objects)
+            family.check_marks(found.tensors)
             if (entry := self._resized(family, key, found)) is not None:
                 self.families.add(general, family)
                 counters["stats"]["unique_graphs"] += 1

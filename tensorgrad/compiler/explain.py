@@ -9,7 +9,7 @@ from .compiled import Compiled, name_of
 from .entries import Entry
 from .passes.rewriting import settled
 
-SHOWN = 60                  # characters of an argument that a table shows
+SHOWN, SHOWN_QUESTIONS = 60, 8      # characters of an argument that a table shows; conditions on sizes
 
 
 class Explanation:
@@ -21,9 +21,10 @@ class Explanation:
 
     def __init__(self, compiled: Compiled) -> None:
         self.name, self.program = name_of(compiled.program), compiled
-        entries = [entry for kept in compiled.entries.values() for entry in kept]
-        self.graphs = [entry for entry in entries if entry.run is not None]
+        self.graphs = graphs_of(compiled)
         self.latest = {id(kept[0]) for kept in compiled.entries.values() if kept}
+        self.latest |= {id(entry) for entry in self.graphs if entry.family and entry.family.base.failed() is None}
+        self.unsized = dict.fromkeys(compiled.families.refused.values())
         self.reasons, self.changed = dict(compiled.eager), list(compiled.changed)
 
     def __str__(self) -> str:
@@ -35,11 +36,22 @@ class Explanation:
         if self.reasons:
             rows = [("calls", "ran eagerly because"), *((str(n), text) for text, n in self.reasons.items())]
             lines += ["", *tables.table(rows, widths=tables.widths_of(rows), rule="-")]
+        lines += ["", *(f"each size has a graph of its own: {text}" for text in self.unsized)] if self.unsized else []
         if self.changed:
             lines += ["", f"traced again because of {', '.join(dict.fromkeys(self.changed))}"]
         return "\n".join(lines)
 
     __repr__ = __str__
+
+
+def graphs_of(compiled: Compiled) -> list[Entry]:
+    """Return the entries that run compiled: of those of one family, which are one graph for many sizes, the latest."""
+    found: dict[Any, Entry] = {}
+    for kept in compiled.entries.values():
+        for entry in kept:
+            if entry.run is not None:
+                found[entry if entry.family is None else entry.family] = entry
+    return list(found.values())
 
 
 def _of_graph(number: int, entry: Entry) -> list[str]:
@@ -48,6 +60,12 @@ def _of_graph(number: int, entry: Entry) -> list[str]:
     left = dict(getattr(run, "left", ()))
     lines = [f"graph {number}: {entry.inputs}; {entry.calls} calls, {len(entry.guards)} guarded values, "
              f"{len(entry.tensors)} tensors"]
+    if (family := entry.family) is not None:
+        questions = family.questions
+        lines += [f"for all sizes {family.inputs}" + (f" with {', '.join(questions[:SHOWN_QUESTIONS])}" if questions
+                                                      else "")
+                  + (f" and {len(questions) - SHOWN_QUESTIONS} more conditions" if len(questions) > SHOWN_QUESTIONS
+                     else ""), f"planned for {family.sizes} sizes, of which these are the latest:"]
     memory = getattr(run, "memory", None)
     if memory:
         lines.append("memory: " + ", ".join(f"{name} {size / 1024:.0f} KiB" for name, size in memory.items()))
@@ -98,7 +116,7 @@ class ExplainOutput:
 
     def __init__(self, compiled: Compiled) -> None:
         entries = [entry for kept in compiled.entries.values() for entry in kept]
-        runs = [entry.run for entry in entries if entry.run is not None]
+        runs = [entry.run for entry in graphs_of(compiled)]
         self.graphs = [run.graph for run in runs]
         self.graph_count = len(runs)
         self.break_reasons = [entry.reason for entry in entries if entry.reason is not None]

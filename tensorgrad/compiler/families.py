@@ -5,12 +5,14 @@ all questions that the program asked about sizes have the same answers: Python d
 """
 from __future__ import annotations
 
+import operator
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from copy import copy
 from typing import Any
 
 from .._dynamo import config
+from .._dynamo.exc import ConstraintViolationError
 from ..core.dispatch import PLAIN
 from ..graph.replay import Replay
 from ..graph.symbolic_sizes import NUMBERS, Sizes
@@ -18,6 +20,11 @@ from .entries import Entry
 from .signature import Signature
 from .tracing import Trace
 
+MARKS = "_dynamo_dynamic_indices", "_dynamo_weak_dynamic_indices"      # of a tensor's axes
+VIOLATED = """Constraints violated (L['{0}'].size()[{1}])! For more information, run with TORCH_LOGS="+dynamic".
+  - You marked L['{0}'].size()[{1}] as dynamic but your code specialized it to be a constant ({2}). If you're using \
+mark_dynamic, either remove it or use maybe_mark_dynamic. If you're using Dim.DYNAMIC, replace it with either \
+Dim.STATIC or Dim.AUTO."""
 MOST_KEPT = 64              # sizes of a program that have plans at a time
 SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "add": "+", "sub": "-", "mul": "*",
          "floordiv": "//", "truediv": "/", "mod": "%", "pow": "**", "lshift": "<<", "rshift": ">>", "and_": "&",
@@ -56,7 +63,7 @@ class Family:
         assert trace.graph is not None
         self.base = Entry.of_trace(trace, objects, None)
         self.replay = Replay(trace.graph, sizes, (trace.strides, [value for _, value in trace.slots]))
-        inputs = [node for node in trace.graph.nodes if node.op == "placeholder"]
+        self.inputs_of = inputs = [node for node in trace.graph.nodes if node.op == "placeholder"]
         self.names = {(inputs[place], axis): f"s{number}" for number, (place, axis) in enumerate(sorted(axes))}
         self.inputs = ", ".join(
             f"{node.meta['dtype']}[{', '.join(self.names.get((node, axis), str(n)) for axis, n in enumerate(shape))}]"
@@ -73,6 +80,15 @@ class Family:
         made.run = build(graph)
         self.sizes += 1
         return made
+
+    def check_marks(self, tensors: Sequence[Any]) -> None:
+        """Raise PyTorch's error if the program fixes a size that `mark_dynamic` says to vary."""
+        marked = {(node, axis) for node, tensor in zip(self.inputs_of, tensors, strict=True)
+                  for axis in getattr(tensor, MARKS[0], ())}
+        for function, (a, *rest), answer in self.replay.asked if marked else ():
+            equal = function is operator.eq and answer or function is operator.ne and not answer
+            if equal and a.function is None and a.args[::2] in marked and type(rest[0]) not in NUMBERS:
+                raise ConstraintViolationError(VIOLATED.format(a.args[0].target, a.args[2], a.value))
 
     @property
     def questions(self) -> list[str]:
@@ -148,7 +164,7 @@ class Families:
         def varies(tensor: Any, place: int, axis: int) -> bool:
             if tensor.array.shape[axis] < 2 or axis in getattr(tensor, "_dynamo_static_indices", ()):
                 return False
-            return every or (place, axis) in varied or axis in getattr(tensor, "_dynamo_dynamic_indices", ())
+            return every or (place, axis) in varied or any(axis in getattr(tensor, name, ()) for name in MARKS)
         found = _filled(General(varies), key, args, kwargs)
         return found if found.axes and found.key not in self.refused else None
 

@@ -38,7 +38,8 @@ class Program:
 
     def __init__(self, net: Any, seed: int = 0) -> None:
         self.net, self.twin = net, copy.deepcopy(net)
-        options: dict[str, Any] = {"dynamic": True} if seed % 5 == 3 else {}
+        self.dynamic = [True, None, False][seed % 7 % 3]
+        options: dict[str, Any] = {"dynamic": self.dynamic}
         self.run = torch.compile(net if seed % 4 else lambda *inputs: net(*inputs), **options)
 
     def agree(self, inputs: Any, exact: Any, where: str) -> tuple[Any, list[Any], str]:
@@ -95,6 +96,9 @@ def compare(Net: Any, inputs: Any, *, seed: int, batch: int, dtype: str = "float
                 pair.agree(inputs(batch, seed + 7), exact, "a second call")]
         if runs(pair.twin, other):
             kept.append(pair.agree(other, exact, "another batch"))
+        for further in (batch + 4, 2, 1, batch + 3) if pair.dynamic is not False else ():
+            if runs(pair.twin, more := inputs(further, seed + further)):
+                kept.append(pair.agree(more, exact, f"a batch of {further}"))
         changed([pair.net, pair.twin], seed)
         kept.append(pair.agree(first, exact, "the first call after parameters changed"))
         if not stateful:
