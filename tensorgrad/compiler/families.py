@@ -15,8 +15,9 @@ from .._dynamo import config
 from .._dynamo.exc import ConstraintViolationError
 from ..core.dispatch import PLAIN
 from ..graph.replay import Replay
-from ..graph.symbolic_sizes import NUMBERS, Sizes
+from ..graph.symbolic_sizes import NUMBERS, Sizes, plain
 from .entries import Entry
+from .passes import simplify
 from .signature import Signature
 from .tracing import Trace
 
@@ -62,11 +63,11 @@ class Family:
     def __init__(self, trace: Trace, sizes: Sizes, axes: Collection[tuple[int, int]], objects: Sequence[Any]) -> None:
         assert trace.graph is not None
         self.base = Entry.of_trace(trace, objects, None)
-        self.replay = Replay(trace.graph, sizes, (trace.strides, [value for _, value in trace.slots]))
+        self.replay = Replay(trace.graph, sizes, simplify, (trace.strides, [value for _, value in trace.slots]))
         self.inputs_of = inputs = [node for node in trace.graph.nodes if node.op == "placeholder"]
         self.names = {(inputs[place], axis): f"s{number}" for number, (place, axis) in enumerate(sorted(axes))}
         self.inputs = ", ".join(
-            f"{node.meta['dtype']}[{', '.join(self.names.get((node, axis), str(n)) for axis, n in enumerate(shape))}]"
+            f"{node.meta['dtype']}[{', '.join(self.names.get((node, axis), str(plain(n))) for axis, n in enumerate(shape))}]"
             for node in inputs for shape in [node.meta["shape"]])
         self.sizes = 0                              # how many it was planned for
 

@@ -139,6 +139,8 @@ def foreign(name: str, function: Any, args: Any, params: Any) -> Any:
         outs = [Recorded(p, node, False) for p, node in zip(parts, running().step(
             Foreign(name, function), *step, parts, False, several, infer), strict=True)]
         outs = list(map(running().sizes.named, outs)) if varies else outs
+        if varies and several:
+            outs[0].node.args[0].meta["shape"] = [out.shape for out in outs]
     return type(result)(outs) if several else outs[0]
 
 

@@ -31,6 +31,8 @@ class Lowered(Graph):
         self.written: tuple[str, ...] = ()
         self.relied: tuple[str, ...] = ()
         self.spec: Any = None                 # how the arguments were nested
+        self.sizes: Any = None                # of a graph with symbolic sizes, what is known of these
+        self.simplified = False               # True once the passes that serve all sizes have run
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the steps on tensors. TypeError for arguments nested in another way than at lowering."""

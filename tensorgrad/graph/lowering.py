@@ -128,8 +128,8 @@ def _make_symbolic(sizes: SymbolicSizes, tensors: Sequence[Any], axes: Collectio
     for i, tensor in enumerate(tensors):
         if any(place == i for place, _ in axes):
             array = tensor.array
-            array.shape = tuple(sizes.of(array.node, "shape", axis, n) if (i, axis) in axes else n
-                                for axis, n in enumerate(array.shape))
+            array.shape = array.node.meta["shape"] = tuple(
+                sizes.of(array.node, "shape", axis, n) if (i, axis) in axes else n for axis, n in enumerate(array.shape))
 
 
 def _resized(array: Any, sizes: Mapping[int, int]) -> Any:

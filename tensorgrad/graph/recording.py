@@ -77,6 +77,8 @@ def recorded(recorder: Any, op: Any, args: Any, params: Any) -> Any:
         if view:
             outs[-1].made_by = ((GET_SLICE, {"index": _piece(outs, k, source.ndim, params["axis"])}) if op.several
                                 else (op, params))
+    if varies and op.several:
+        nodes[0].args[0].meta["shape"] = [out.shape for out in outs]
     return outs if op.several else outs[0]
 
 

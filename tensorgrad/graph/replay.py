@@ -5,7 +5,7 @@ Shapes are inferred anew by the ops themselves; parameters that the program comp
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..interpret.symbol import Symbol
@@ -13,7 +13,7 @@ from .lowered import Lowered
 from .nesting import leaves, mapped
 from .node import Node
 from .steps import Draw
-from .symbolic_sizes import Point, Sizes, sources
+from .symbolic_sizes import Point, Sizes, sources, symbolic
 
 
 class OtherPath(Exception):
@@ -21,89 +21,133 @@ class OtherPath(Exception):
 
 
 class Replay:
-    """A recorded program: `graph` has symbolic numbers, `asked` of `sizes` are the questions that chose the path.
+    """A recorded program: `trace` is its graph with symbolic numbers, `sizes` has the questions that chose the path.
 
-    `also` is a nest of further numbers that are needed.
+    `simplify` rewrites a copy of the graph, with numbers and questions of its own; the trace is taken as it is if it
+    fails, or fixes a size. `also` is a nest of further numbers that are needed.
     """
 
-    def __init__(self, graph: Lowered, sizes: Sizes, also: Any = ()) -> None:
-        self.graph, self.asked = graph, list(sizes.asked.values())
-        self.output = graph.output_node()
-        self.steps = self._closure([node for node in graph.nodes if node.op in ("placeholder", "output")
-                                    or isinstance(node.target, Draw)], False)
-        self.inferred = self._closure([*self.steps, *sources([[args for _, args, _ in self.asked], also])], True)
+    def __init__(self, trace: Lowered, sizes: Sizes, simplify: Callable[[Lowered], Any], also: Any = ()) -> None:
+        self.trace, self.sizes = trace, sizes
+        self.graph = self._simplified(simplify)
+        self.asked = list(sizes.asked.values())
+        self.steps = [(node, symbolic((node.args, node.kwargs)), node.meta) for node in self.graph.nodes]
+        needed = [[args for _, args, _ in self.asked], also,
+                  [(node.args, node.kwargs, node.meta.get("shape")) for node, _, _ in self.steps]]
+        added = {place: (args, params, [leaf.meta["shape"] for leaf in leaves((args, params)) if isinstance(leaf, Node)])
+                 for place, (_, args, params) in sizes.added.items()}
+        self.inferred, self.added = self._closure(needed, added)
 
-    def _closure(self, ends: list[Any], numbers: bool) -> dict[Node, None]:
-        """Return the nodes that these depend on, and if `numbers`, those whose sizes they need, in order."""
-        found: set[Node] = set()
-        waiting = list(ends)
+    def _simplified(self, simplify: Callable[[Lowered], Any]) -> Lowered:
+        """Return a copy of the trace, simplified if that is possible for all sizes."""
+        made, fixed, asked = self._copy(), self.sizes.fixings, dict(self.sizes.asked)
+        made.sizes = self.sizes
+        try:
+            simplify(made)
+        except Exception:                       # a pass that needs numbers
+            made.simplified = False
+        if made.simplified and self.sizes.fixings == fixed:
+            return made
+        self.sizes.asked = asked
+        self.sizes.added.clear()
+        return self._copy()
+
+    def _copy(self) -> Lowered:
+        """Return a copy of what the results of the trace need, and of its random numbers."""
+        waiting = [node for node in self.trace.nodes if node.op in ("placeholder", "output")
+                   or isinstance(node.target, Draw)]
+        found = set[Node]()
         while waiting:
-            node = waiting.pop()
-            if node not in found:
+            if (node := waiting.pop()) not in found:
                 found.add(node)
                 waiting += node._input_nodes
-                if numbers and "infer" in node.meta:
+        made, now = Lowered(), dict[Node, Any]()
+        self._tell(made)
+        for node in self.trace.nodes:
+            if node in found and "copies" in node.meta:
+                now[node] = now[node.args[-1]]
+            elif node in found:
+                new = now[node] = made._create(node.op, node.target, node.args, node.kwargs, node.name, None,
+                                               lambda leaf: now[leaf] if isinstance(leaf, Node) else leaf)
+                new.meta.update((key, value) for key, value in node.meta.items() if key not in TRACED)
+        return made
+
+    def _tell(self, made: Lowered) -> None:
+        trace = self.trace
+        made.tensors, made.spec, made.written, made.relied = dict(trace.tensors), trace.spec, trace.written, trace.relied
+
+    def _closure(self, needed: Any, added: dict[Node, Any]) -> tuple[list[Node], list[Node]]:
+        """Return the nodes of the trace, and those that were added, whose shapes decide on these numbers, in order."""
+        found: set[Node] = set()
+        waiting = list(sources(needed))
+        while waiting:
+            node = waiting.pop()
+            if node in found:
+                continue
+            found.add(node)
+            if node in added:
+                waiting += sources(added[node])
+            else:
+                waiting += node._input_nodes
+                if "infer" in node.meta:
                     waiting += sources([node.args, node.kwargs])
-        return {node: None for node in self.graph.nodes if node in found}
+        return ([node for node in self.trace.nodes if node in found or node.op == "placeholder"],
+                [node for node in added if node in found])
+
+    # ── other sizes ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def at(self, inputs: Sequence[Any]) -> tuple[Lowered, Point]:
         """Return the graph for inputs with these shapes and strides, and the values of numbers. Raises OtherPath."""
         point, given = Point({}), iter(inputs)
-        arguments: dict[Node, Any] = {}
         try:
             for node in self.inferred:
-                point.arrays[node] = self._array(node, given, point, arguments)
+                point.arrays[node] = self._array(node, given, point)
+            for node in self.added:
+                infer, args, params = self.sizes.added[node]
+                point.arrays[node] = infer(args, params, point)
             if not all(function(*map(point, args)) == answer for function, args, answer in self.asked):
                 raise OtherPath
         except OtherPath:
             raise
         except Exception as error:              # an op refuses the sizes
             raise OtherPath from error
-        return self._graph(point, arguments), point
+        return self._graph(point), point
 
-    def _array(self, node: Node, given: Any, point: Point, arguments: dict[Node, Any]) -> Any:
+    def _array(self, node: Node, given: Any, point: Point) -> Any:
         """Return the array of a node: a symbol, or its values if no size affects them."""
         if node.op == "placeholder":
             like = next(given)
             return Symbol(like.shape, like.dtype, like.strides)
         if node.op == "get_attr":
-            tensor = self.graph.tensors[node.target]
+            tensor = self.trace.tensors[node.target]
             return type(tensor._storage).host(tensor.array)
-        if node.op == "output":
-            return None
         if node.target is operator.getitem:
             return point.arrays[node.args[0]][node.args[1]]
         if (infer := node.meta.get("infer")) is None:
             return node.meta["results"]
-        args, kwargs = arguments[node] = (mapped(point, tuple(node.args)), mapped(point, dict(node.kwargs)))
-        return infer(*_on_arrays(point.arrays, args, kwargs))
 
-    def _graph(self, point: Point, arguments: dict[Node, Any]) -> Lowered:
+        def array(leaf: Any) -> Any:
+            return point.arrays[leaf] if isinstance(leaf, Node) else point(leaf)
+        return infer(mapped(array, tuple(node.args)), mapped(array, dict(node.kwargs)))
+
+    def _graph(self, point: Point) -> Lowered:
         made, now = Lowered(), dict[Node, Any]()
-        made.tensors, made.spec = dict(self.graph.tensors), self.graph.spec
-        made.written, made.relied = self.graph.written, self.graph.relied
-        for node in self.steps:
-            if node.meta.get("copies"):
-                now[node] = now[node.args[-1]]
-                continue
-            args, kwargs = arguments.get(node) or (tuple(node.args), dict(node.kwargs))
+        self._tell(made)
+        made.tensors, made.simplified = dict(self.graph.tensors), self.graph.simplified
 
-            def here(leaf: Any) -> Any:
-                return now[leaf] if isinstance(leaf, Node) else leaf
-            new = now[node] = made._create(node.op, node.target, args, kwargs, node.name, None, here)
-            meta = {key: value for key, value in node.meta.items() if key not in ("infer", "results", "copies")}
-            if "infer" in node.meta or node.op == "placeholder" or node.target is operator.getitem:
-                array = point.arrays[node]
-                several = type(array) in (tuple, list)
-                meta["shape"] = [tuple(x.shape) for x in array] if several else tuple(array.shape)
-                meta.pop("value", None)
+        def here(leaf: Any) -> Any:
+            return now[leaf] if isinstance(leaf, Node) else leaf
+
+        def there(leaf: Any) -> Any:
+            return now[leaf] if isinstance(leaf, Node) else point(leaf)
+        for node, varies, meta in self.steps:
+            new = now[node] = made._create(node.op, node.target, node.args, node.kwargs, node.name, None,
+                                           there if varies else here)
             new.meta.update(meta)
+            if (shape := meta.get("shape")) is not None:
+                new.meta["shape"] = (tuple(map(point, shape)) if type(shape) is tuple
+                                     else [tuple(map(point, each)) for each in shape])
         return made
 
 
-def _on_arrays(arrays: dict[Any, Any], args: Any, kwargs: Any) -> tuple[Any, Any]:
-    def array(leaf: Any) -> Any:
-        return arrays[leaf] if isinstance(leaf, Node) else leaf
-    if any(isinstance(leaf, Node) for leaf in leaves(kwargs)):
-        kwargs = mapped(array, kwargs)
-    return mapped(array, args), kwargs
+TRACED = frozenset({"infer", "results"})                # what only the trace needs of `meta`

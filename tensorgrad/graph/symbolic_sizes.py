@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,6 +26,8 @@ class Sizes:
     def __init__(self) -> None:
         self.numbers: dict[Any, Number] = {}
         self.asked: dict[Any, tuple[Callable[..., Any], tuple[Any, ...], Any]] = {}
+        self.added: dict[Any, tuple[Callable[..., Any], Any, Any]] = {}     # nodes of passes: how to infer their shapes
+        self.fixings = 0                        # how often a number was fixed
 
     def of(self, node: Any, what: str, axis: int | None, value: int) -> Number:
         """Return what a node's array has: its `shape` or `strides` along an axis, or a flag."""
@@ -36,8 +38,12 @@ class Sizes:
 
     def named(self, array: Any) -> Any:
         """Make the shape of a recorded array symbolic, and return the array."""
-        array.shape = tuple(self.of(array.node, "shape", axis, n) for axis, n in enumerate(array.shape))
+        array.shape = array.node.meta["shape"] = self.shape(array.node, array.shape)
         return array
+
+    def shape(self, node: Any, shape: Sequence[int]) -> tuple[Number, ...]:
+        """Return the symbolic shape of a node."""
+        return tuple([self.of(node, "shape", axis, n) for axis, n in enumerate(shape)])
 
     def computed(self, function: Callable[..., Any], *args: Any) -> Any:
         """Return a number that is a function of numbers."""
@@ -69,6 +75,7 @@ class Number:
 
     def fixed(self) -> Any:
         """Return the value as Python's own number: from now on, it must be this one."""
+        self.log.fixings += 1
         self.log.ask(operator.eq, self, self.value)
         return self.value
 

@@ -24,8 +24,8 @@ from .recurrent import pack_layers
 from .shapes import simplify_views
 from .taps import crop_kernels
 
-# in the order in which they run
-PASSES: list[Callable[[Lowered], None]] = [
+# those that serve graphs with symbolic sizes, and the others, in the order in which they run
+FIRST: list[Callable[[Lowered], None]] = [
     drop_unused,
     simplify_views,
     fold_constants,
@@ -37,6 +37,8 @@ PASSES: list[Callable[[Lowered], None]] = [
     over_leading_axes,
     simplify_views,
     join,
+]
+LATER: list[Callable[[Lowered], None]] = [
     in_blocks,
     pack,
     pack_layers,
@@ -44,14 +46,23 @@ PASSES: list[Callable[[Lowered], None]] = [
     drop_unused,
     make_loops,
 ]
+PASSES = FIRST + LATER
+OF_SIZES = [write_idioms, crop_kernels]                     # run again once sizes are known
 OF_KERNELS = {in_blocks, pack, pack_layers, make_loops}     # run if compiled kernels are in use
 OF_NUMPY = {for_numpy}                                      # run otherwise
 
 
+def simplify(graph: Lowered) -> None:
+    """Run the passes that serve graphs with symbolic sizes, too."""
+    for each in FIRST:
+        each(graph)
+    graph.simplified = True
+
+
 def optimize(graph: Lowered) -> Lowered:
-    """Run all passes, and return the graph."""
+    """Run all passes, or those that are left for a graph that is simplified, and return the graph."""
     others = OF_NUMPY if in_use() else OF_KERNELS
-    for each in [each for each in PASSES if each not in others]:
+    for each in (*(OF_SIZES if graph.simplified else FIRST), *(each for each in LATER if each not in others)):
         each(graph)
     graph.lint()
     return graph

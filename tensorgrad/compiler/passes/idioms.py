@@ -173,7 +173,8 @@ def attention(node: Node) -> Node | None:
     if len(of_q) != 1 or len(of_k) != 1 or not by_q * by_k * scale:
         return None
     (q,), (columns,), scale = of_q, of_k, by_q * by_k * scale
-    if not same_kind(node, q, columns) or len({each.meta["shape"][:2] for each in (q, columns, v, node)}) != 1:
+    if not same_kind(node, q, columns) or any(
+            each.meta["shape"][:2] != node.meta["shape"][:2] for each in (q, columns, v)):
         return None
     if any(len(each.meta["shape"]) != 4 or not prod(each.meta["shape"]) for each in (q, columns, v)):
         return None

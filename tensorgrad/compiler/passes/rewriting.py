@@ -1,14 +1,16 @@
 """Helpers of passes: facts about nodes, and new nodes with shapes and dtypes."""
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ...graph.nesting import mapped
+from ...graph.nesting import leaves, mapped
 from ...graph.node import Node
 from ...graph.recording import results_of, symbols_of
 from ...graph.steps import Draw
+from ...graph.symbolic_sizes import plain, symbolic
 from ...interpret.symbol import Symbol
 from ...interpret.symbol_storage import SymbolStorage
 from ...ops.base import OPS, Op
@@ -70,6 +72,10 @@ def added(place: Node, target: Any, *args: Any, like: Node | None = None, **para
     with graph.inserting_before(place):
         node = graph.call_function(target, args, params)
     (shape, dtype), = inferred(target, args, params)
+    if graph.sizes is not None and symbolic((params, [leaf.meta["shape"] if isinstance(leaf, Node) else leaf
+                                                      for leaf in leaves((args, params))])):
+        shape = graph.sizes.shape(node, shape)
+        graph.sizes.added[node] = partial(_resized, target), args, params
     node.meta.update(shape=shape, dtype=dtype)
     described(node, like)
     return node
@@ -80,10 +86,23 @@ def described(node: Node, like: Node) -> None:
     node.meta.update({key: like.meta[key] for key in ("scope", "source") if key in like.meta})
 
 
-def inferred(target: Any, args: Any, params: Any) -> list[tuple[tuple[int, ...], Any]]:
-    """Return the shape and dtype of each result of a target, for nodes and constants as arguments."""
+def _resized(target: Any, args: Any, params: Any, point: Any) -> Any:
+    """Return the symbol of a node that was added, where symbolic numbers have these values."""
+    (shape, dtype), = inferred(target, args, params, point)
+    return Symbol(shape, dtype)
+
+
+def inferred(target: Any, args: Any, params: Any, value: Any = plain) -> list[tuple[tuple[int, ...], Any]]:
+    """Return the shape and dtype of each result of a target, for nodes and constants as arguments.
+
+    `value` gives the values of symbolic numbers.
+    """
     if isinstance(target, Joined):
-        return inferred(OPS[target.opname], args[:-1] if target.residual else args, params)
+        return inferred(OPS[target.opname], args[:-1] if target.residual else args, params, value)
+
+    def _symbol(leaf: Any) -> Any:
+        return (Symbol(tuple(map(value, leaf.meta["shape"])), leaf.meta["dtype"]) if isinstance(leaf, Node)
+                else value(leaf))
     operands = [mapped(_symbol, a) for a in args]
     params = {name: mapped(_symbol, a) for name, a in params.items()}
     if target.sequence:
@@ -91,10 +110,6 @@ def inferred(target: Any, args: Any, params: Any) -> list[tuple[tuple[int, ...],
     else:
         found = symbols_of(target, operands, params)
     return [(tuple(x.shape), x.dtype) for x in found]
-
-
-def _symbol(leaf: Any) -> Any:
-    return Symbol(tuple(leaf.meta["shape"]), leaf.meta["dtype"]) if isinstance(leaf, Node) else leaf
 
 
 def replaced(node: Node, new: Node) -> Node:

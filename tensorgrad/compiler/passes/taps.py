@@ -13,6 +13,7 @@ import numpy as np
 from ...graph.lowered import Lowered
 from ...graph.node import Node
 from ...graph.records import Record
+from ...graph.symbolic_sizes import symbolic
 from ...ops.windows import output_length
 from .rewriting import described, op_of, settled
 
@@ -40,6 +41,8 @@ def crop(node: Node) -> None:
     """Crop the weights of a convolution."""
     x, w, *rest = node.args
     places, kernel = node.meta["shape"][2:], w.meta["shape"][2:]
+    if symbolic((places, x.meta["shape"][2:])):
+        return                              # which places meet the border depends on the size
     how = [node.kwargs["stride"], node.kwargs["padding"], node.kwargs["dilation"]]
     taps = tuple(map(taps_within, x.meta["shape"][2:], places, kernel, *how))
     if taps == tuple((0, k) for k in kernel):
