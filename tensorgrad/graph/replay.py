@@ -13,7 +13,7 @@ from .lowered import Lowered
 from .nesting import leaves, mapped
 from .node import Node
 from .steps import Draw
-from .symbolic_sizes import Point, Sizes, sources, symbolic
+from .symbolic_sizes import Formulas, Point, Sizes, sources, symbolic
 
 
 class OtherPath(Exception):
@@ -31,12 +31,16 @@ class Replay:
         self.trace, self.sizes = trace, sizes
         self.graph = self._simplified(simplify)
         self.asked = list(sizes.asked.values())
-        self.steps = [(node, symbolic((node.args, node.kwargs)), node.meta) for node in self.graph.nodes]
         needed = [[args for _, args, _ in self.asked], also,
-                  [(node.args, node.kwargs, node.meta.get("shape")) for node, _, _ in self.steps]]
-        added = {place: (args, params, [leaf.meta["shape"] for leaf in leaves((args, params)) if isinstance(leaf, Node)])
-                 for place, (_, args, params) in sizes.added.items()}
+                  [(node.args, node.kwargs, node.meta.get("shape")) for node in self.graph.nodes]]
+        added = {node: (args, params, [leaf.meta["shape"] for leaf in leaves((args, params)) if isinstance(leaf, Node)])
+                 for node, (_, args, params) in sizes.added.items()}
         self.inferred, self.added = self._closure(needed, added)
+        needed += [added[node] for node in self.added] + [(node.args, node.kwargs) for node in self.inferred]
+        self.formulas = Formulas(needed, sizes, [*self.inferred, *self.added])
+        self.questions = [(function, self.formulas.places(args), answer) for function, args, answer in self.asked]
+        self.steps = [(node, symbolic((node.args, node.kwargs)), self._places(node.meta.get("shape")))
+                      for node in self.graph.nodes]
 
     def _simplified(self, simplify: Callable[[Lowered], Any]) -> Lowered:
         """Return a copy of the trace, simplified if that is possible for all sizes."""
@@ -94,18 +98,25 @@ class Replay:
         return ([node for node in self.trace.nodes if node in found or node.op == "placeholder"],
                 [node for node in added if node in found])
 
+    def _places(self, shape: Any) -> Any:
+        """Return where a shape, or a list of shapes, is among the values; None if it is the same for all sizes."""
+        if not symbolic(shape):
+            return None
+        return self.formulas.places(shape) if type(shape) is tuple else [*map(self.formulas.places, shape)]
+
     # ── other sizes ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def at(self, inputs: Sequence[Any]) -> tuple[Lowered, Point]:
         """Return the graph for inputs with these shapes and strides, and the values of numbers. Raises OtherPath."""
-        point, given = Point({}), iter(inputs)
+        point, given, known = self.formulas.begun(), iter(inputs), self.formulas.known
+        values = point.values
         try:
             for node in self.inferred:
-                point.arrays[node] = self._array(node, given, point)
+                known(node, self._array(node, given, point), point)
             for node in self.added:
                 infer, args, params = self.sizes.added[node]
-                point.arrays[node] = infer(args, params, point)
-            if not all(function(*map(point, args)) == answer for function, args, answer in self.asked):
+                known(node, infer(args, params, point), point)
+            if not all(function(*[values[i] for i in places]) == answer for function, places, answer in self.questions):
                 raise OtherPath
         except OtherPath:
             raise
@@ -140,13 +151,14 @@ class Replay:
 
         def there(leaf: Any) -> Any:
             return now[leaf] if isinstance(leaf, Node) else point(leaf)
-        for node, varies, meta in self.steps:
+        values = point.values
+        for node, varies, shape in self.steps:
             new = now[node] = made._create(node.op, node.target, node.args, node.kwargs, node.name, None,
                                            there if varies else here)
-            new.meta.update(meta)
-            if (shape := meta.get("shape")) is not None:
-                new.meta["shape"] = (tuple(map(point, shape)) if type(shape) is tuple
-                                     else [tuple(map(point, each)) for each in shape])
+            new.meta.update(node.meta)
+            if shape is not None:
+                new.meta["shape"] = ([tuple([values[i] for i in each]) for each in shape] if type(shape[0]) is list
+                                     else tuple([values[i] for i in shape]))
         return made
 
 

@@ -203,25 +203,78 @@ def symbolic(tree: Any) -> bool:
 
 
 class Point:
-    """Values of symbolic numbers where the nodes have these `arrays`."""
+    """Values of symbolic numbers, `values[slots[id(number)]]`, where nodes have these `arrays`."""
 
-    def __init__(self, arrays: dict[Any, Any]) -> None:
-        self.arrays = arrays
-        self.known: dict[int, Any] = {}
+    __slots__ = ("arrays", "values", "slots")
+
+    def __init__(self, values: list[Any], slots: dict[int, int]) -> None:
+        self.arrays: dict[Any, Any] = {}
+        self.values, self.slots = values, slots
 
     def __call__(self, a: Any) -> Any:
         """Return the value of a symbolic number, anything else as it is."""
-        if type(a) not in NUMBERS:
-            return a
-        if (found := self.known.get(id(a))) is None:
-            if a.function is None:
-                node, what, axis = a.args
-                found = getattr(self.arrays[node], what)[axis] if axis is not None else getattr(
-                    self.arrays[node].flags, what)
+        return self.values[self.slots[id(a)]] if type(a) in NUMBERS else a
+
+
+class Formulas:
+    """Symbolic numbers, computed step by step as the arrays of `nodes`, in this order, become known."""
+
+    def __init__(self, needed: Any, log: Sizes, nodes: Iterable[Any]) -> None:
+        self.slots: dict[int, int] = {}
+        self.first: list[Any] = []                  # constants, and room for the rest
+        self.sizes: dict[Any, list[tuple[int, str, int | None]]] = {}
+        self.steps: dict[Any, list[tuple[int, Callable[..., Any], int, int]]] = {}
+        wanted = numbers_in(needed)
+        place = {node: i for i, node in enumerate(nodes)}
+        ready: dict[int, Any] = {}
+        for number in log.numbers.values():         # operands come before what is computed of them
+            if id(number) not in wanted:
+                continue
+            if number.function is None:
+                node, what, axis = number.args
+                self.sizes.setdefault(node, []).append((self._slot(number), what, axis))
             else:
-                found = a.function(*map(self, a.args))
-            self.known[id(a)] = found
-        return found
+                operands = [*map(self._slot, number.args), -1][:2]
+                node = max((ready[id(a)] for a in number.args if type(a) in NUMBERS), key=place.__getitem__)
+                self.steps.setdefault(node, []).append((self._slot(number), number.function, operands[0], operands[1]))
+            ready[id(number)] = node
+
+    def _slot(self, a: Any) -> int:
+        """Return the place of a number, or of a constant, among the values."""
+        if type(a) in NUMBERS and id(a) in self.slots:
+            return self.slots[id(a)]
+        self.first.append(None if type(a) in NUMBERS else a)
+        if type(a) in NUMBERS:
+            self.slots[id(a)] = len(self.first) - 1
+        return len(self.first) - 1
+
+    def places(self, tree: Sequence[Any]) -> list[int]:
+        """Return the places of numbers and constants among the values."""
+        return [self._slot(a) for a in tree]
+
+    def begun(self) -> Point:
+        """Return a point where no array is known yet."""
+        return Point(self.first.copy(), self.slots)
+
+    def known(self, node: Any, array: Any, point: Point) -> None:
+        """Note the array of a node, and compute what depends on it."""
+        point.arrays[node] = array
+        values = point.values
+        for slot, what, axis in self.sizes.get(node, ()):
+            values[slot] = getattr(array, what)[axis] if axis is not None else getattr(array.flags, what)
+        for slot, function, a, b in self.steps.get(node, ()):
+            values[slot] = function(values[a]) if b < 0 else function(values[a], values[b])
+
+
+def numbers_in(tree: Any) -> set[int]:
+    """Return the identities of the numbers in a nest, and of those that they are made of."""
+    waiting, seen = list(leaves(tree)), set[int]()
+    while waiting:
+        a = waiting.pop()
+        if type(a) in NUMBERS and id(a) not in seen:
+            seen.add(id(a))
+            waiting += a.args if a.function is not None else ()
+    return seen
 
 
 def sources(tree: Any) -> Iterable[Any]:
