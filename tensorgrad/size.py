@@ -96,6 +96,23 @@ def towards_zero(n: Any) -> int:
     return trunc(n) if getattr(type(n), "symbolic", False) else int(n)
 
 
+def shape_together(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape that shapes broadcast to; ValueError if there is none. Sizes may be symbolic.
+
+    >>> shape_together((3, 1), (2,))
+    (3, 2)
+    """
+    rank = max(map(len, shapes), default=0)
+    found = [1] * rank
+    for shape in shapes:
+        for i, n in enumerate(shape, rank - len(shape)):
+            if n != 1 and found[i] != n:
+                if found[i] != 1:
+                    raise ValueError(f"shape mismatch: objects cannot be broadcast to a single shape: {shapes}")
+                found[i] = n
+    return tuple(found)
+
+
 def remembered(function: Callable[..., Any], most: int = 128) -> Any:
     """Return the function with a cache, which symbolic sizes bypass."""
     cached = lru_cache(most)(function)

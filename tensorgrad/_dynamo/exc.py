@@ -1,6 +1,6 @@
 """torch._dynamo.exc: errors of PyTorch's compiler, for programs that catch them."""
-__all__ = ["BackendCompilerFailed", "ConstraintViolationError", "InternalTorchDynamoError", "InvalidBackend", "TorchDynamoException",
-           "TorchRuntimeError", "Unsupported", "UserError"]
+__all__ = ["BackendCompilerFailed", "ConstraintViolationError", "InternalTorchDynamoError", "InvalidBackend",
+           "TorchDynamoException", "TorchRuntimeError", "Unsupported", "UserError"]
 
 
 class TorchDynamoException(RuntimeError):

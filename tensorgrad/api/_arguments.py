@@ -16,7 +16,7 @@ from ..generator import Generator
 from ..messages.warn_once import WARNED as WARNED
 from ..messages.warn_once import warn as warn
 from ..ops.base import OPS
-from ..size import Size, whole
+from ..size import Size, shape_together, whole
 
 
 def normalize_dim(dim: Any, ndim: int) -> int:
@@ -155,7 +155,7 @@ def check_elements(tensors: Any) -> None:
 def broadcast_shape(*tensors: Any) -> tuple[int, ...]:
     """The shape that tensors broadcast to; RuntimeError for two that do not."""
     try:
-        return np.broadcast_shapes(*(t.array.shape for t in tensors))
+        return shape_together(*(t.array.shape for t in tensors))
     except ValueError as error:
         raise explained(OPS["where"], [t.array for t in tensors], error) from None
 

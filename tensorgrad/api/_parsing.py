@@ -21,7 +21,7 @@ from ..core.tape import TensorBase
 from ..device import device
 from ..dtype import can_cast, dtype, layout, memory_format
 from ..generator import Generator
-from ..size import whole
+from ..size import shape_together, whole
 from ..storage.base import NoValues, backend_of
 from ._arguments import typename, warn
 from ._nested import array_of
@@ -376,7 +376,7 @@ def does_not_fit(instance: Any, others: list[Any]) -> Answer | None:
     operands = [o for place, o in enumerate(others) if isinstance(o, TensorBase) or not place and _is_number(o)]
     shapes = [tuple(o.array.shape) for o in (instance, *operands) if isinstance(o, TensorBase)]
     try:
-        if (shape := np.broadcast_shapes(*shapes)) != shapes[0]:
+        if (shape := shape_together(*shapes)) != shapes[0]:
             return Answer(error=RuntimeError(f"output with shape {list(shapes[0])} doesn't match the broadcast shape "
                                              f"{list(shape)}"))
     except ValueError:

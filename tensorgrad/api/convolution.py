@@ -133,7 +133,7 @@ def _padding(size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -
         padding, uneven = _same_length(padding, stride, dilation, kernel)
     _nonnegative(padding, "padding")
     longer = tuple(d + a + b for d, (a, b) in zip(size, uneven, strict=True)) if uneven else size
-    if min(output_length(longer, kernel, stride, padding, dilation)) < 1:
+    if any(n < 1 for n in output_length(longer, kernel, stride, padding, dilation)):
         raise _too_small(longer, padding, dilation, kernel)
     return padding, uneven
 

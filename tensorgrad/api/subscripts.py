@@ -24,7 +24,7 @@ from ..core.mode import mode
 from ..core.tape import TensorBase, node_of
 from ..ops.base import OPS
 from ..ops.indexing import ARRAY, filled, indexed_shape
-from ..size import whole
+from ..size import shape_together, whole
 from ..storage.base import NoValues
 from ._arguments import converted, is_batched, is_hollow, is_unknown
 from .conversion import cast
@@ -233,7 +233,7 @@ def _together(tensors: Any) -> tuple[int, ...]:
     """The shape that index tensors have in common; IndexError if they have none."""
     shapes = [t.array.shape for t in tensors]
     try:
-        return np.broadcast_shapes(*shapes)
+        return shape_together(*shapes)
     except ValueError:
         raise IndexError("shape mismatch: indexing tensors could not be broadcast together with shapes "
                          f"{', '.join(str(list(s)) for s in shapes)}") from None

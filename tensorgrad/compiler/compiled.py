@@ -223,6 +223,8 @@ class Compiled:
             except MemoryError:
                 run, traced.graph, traced.reason = None, None, Reason("there is no memory for its plan or its weights")
             entry = Entry.of_trace(traced, found.objects, run)
+        if general is not None and str(traced.reason).startswith("raises"):
+            self.families.refused.pop(general.key, None)            # an error of the program for these sizes
         if traced.reason is not None and traced.reason.breaks:
             counters["graph_break"][traced.reason.text] += 1
             if self.fullgraph:

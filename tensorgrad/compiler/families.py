@@ -66,9 +66,10 @@ class Family:
         self.replay = Replay(trace.graph, sizes, simplify, (trace.strides, [value for _, value in trace.slots]))
         self.inputs_of = inputs = [node for node in trace.graph.nodes if node.op == "placeholder"]
         self.names = {(inputs[place], axis): f"s{number}" for number, (place, axis) in enumerate(sorted(axes))}
-        self.inputs = ", ".join(
-            f"{node.meta['dtype']}[{', '.join(self.names.get((node, axis), str(plain(n))) for axis, n in enumerate(shape))}]"
-            for node in inputs for shape in [node.meta["shape"]])
+        named = [[self.names.get((node, axis), str(plain(n))) for axis, n in enumerate(node.meta["shape"])]
+                 for node in inputs]
+        self.inputs = ", ".join(f"{node.meta['dtype']}[{', '.join(shape)}]"
+                                for node, shape in zip(inputs, named, strict=True))
         self.sizes = 0                              # how many it was planned for
 
     def entry(self, tensors: Sequence[Any], build: Callable[[Any], Any]) -> Entry:

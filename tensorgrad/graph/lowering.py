@@ -28,6 +28,7 @@ from .recorder import Recorder, Scope, here
 from .recording import CLONE, Scalars, argument
 from .running import run
 from .steps import Draw
+from .symbolic_sizes import Shape
 from .symbolic_sizes import Sizes as SymbolicSizes
 
 CONSTANTS = "_constant_tensors"                # the attribute of a module that names those of its tensors
@@ -128,8 +129,9 @@ def _make_symbolic(sizes: SymbolicSizes, tensors: Sequence[Any], axes: Collectio
     for i, tensor in enumerate(tensors):
         if any(place == i for place, _ in axes):
             array = tensor.array
-            array.shape = array.node.meta["shape"] = tuple(
-                sizes.of(array.node, "shape", axis, n) if (i, axis) in axes else n for axis, n in enumerate(array.shape))
+            array.shape = array.node.meta["shape"] = Shape(
+                sizes.of(array.node, "shape", axis, n) if (i, axis) in axes else n
+                for axis, n in enumerate(array.shape))
 
 
 def _resized(array: Any, sizes: Mapping[int, int]) -> Any:

@@ -70,7 +70,10 @@ def recorded(recorder: Any, op: Any, args: Any, params: Any) -> Any:
     memory = None if source is None else owner(source.inner)
     outs = []
     for k, (inner, node) in enumerate(zip(results, nodes, strict=True)):
-        view = source is not None and inner.size and owner(inner) is memory
+        view = source is not None and bool(inner.size) and (
+            inner.base is not None if varies else owner(inner) is memory)
+        if varies and source is not None and node is not None:
+            recorder.sizes.ask(bool, recorder.sizes.of(node, "is_view", None, view))
         outs.append(Recorded(inner, node, known, source if view else None))
         if varies:
             recorder.sizes.named(outs[-1])

@@ -33,8 +33,8 @@ class Replay:
         self.asked = list(sizes.asked.values())
         needed = [[args for _, args, _ in self.asked], also,
                   [(node.args, node.kwargs, node.meta.get("shape")) for node in self.graph.nodes]]
-        added = {node: (args, params, [leaf.meta["shape"] for leaf in leaves((args, params)) if isinstance(leaf, Node)])
-                 for node, (_, args, params) in sizes.added.items()}
+        added = {node: (args, params, [leaf.meta["shape"] for leaf in leaves((args, params))
+                                       if isinstance(leaf, Node)]) for node, (_, args, params) in sizes.added.items()}
         self.inferred, self.added = self._closure(needed, added)
         needed += [added[node] for node in self.added] + [(node.args, node.kwargs) for node in self.inferred]
         self.formulas = Formulas(needed, sizes, [*self.inferred, *self.added])
@@ -78,7 +78,8 @@ class Replay:
 
     def _tell(self, made: Lowered) -> None:
         trace = self.trace
-        made.tensors, made.spec, made.written, made.relied = dict(trace.tensors), trace.spec, trace.written, trace.relied
+        made.tensors, made.spec = dict(trace.tensors), trace.spec
+        made.written, made.relied = trace.written, trace.relied
 
     def _closure(self, needed: Any, added: dict[Node, Any]) -> tuple[list[Node], list[Node]]:
         """Return the nodes of the trace, and those that were added, whose shapes decide on these numbers, in order."""
@@ -102,7 +103,7 @@ class Replay:
         """Return where a shape, or a list of shapes, is among the values; None if it is the same for all sizes."""
         if not symbolic(shape):
             return None
-        return self.formulas.places(shape) if type(shape) is tuple else [*map(self.formulas.places, shape)]
+        return self.formulas.places(shape) if isinstance(shape, tuple) else [*map(self.formulas.places, shape)]
 
     # ── other sizes ───────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -17,7 +17,7 @@ import numpy as np
 from ..size import Unhashable
 from .nesting import leaves, mapped
 
-PLAIN, PACKAGE = (int, float, bool), f"{__name__.partition('.')[0]}."
+PLAIN = (int, float, bool)
 
 
 class Sizes:
@@ -30,7 +30,7 @@ class Sizes:
         self.fixings = 0                        # how often a number was fixed
 
     def of(self, node: Any, what: str, axis: int | None, value: int) -> Number:
-        """Return what a node's array has: its `shape` or `strides` along an axis, or a flag."""
+        """Return what a node's array has: its `shape` or `strides` along an axis, a flag, or if it is a view."""
         key = node, what, axis
         if key not in self.numbers:
             self.numbers[key] = Whole(self, value, None, key)
@@ -43,7 +43,7 @@ class Sizes:
 
     def shape(self, node: Any, shape: Sequence[int]) -> tuple[Number, ...]:
         """Return the symbolic shape of a node."""
-        return tuple([self.of(node, "shape", axis, n) for axis, n in enumerate(shape)])
+        return Shape([self.of(node, "shape", axis, n) for axis, n in enumerate(shape)])
 
     def computed(self, function: Callable[..., Any], *args: Any) -> Any:
         """Return a number that is a function of numbers."""
@@ -61,6 +61,20 @@ class Sizes:
         if key not in self.asked:
             self.asked[key] = function, args, function(*map(plain, args))
         return self.asked[key][2]
+
+
+class Shape(tuple[Any, ...]):
+    """A tuple that asks nothing about its sizes when it is compared with one of another length."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, tuple) and len(self) == len(other) and tuple.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = tuple.__hash__
 
 
 class Number:
@@ -83,8 +97,8 @@ class Number:
         return np.array(self.fixed(), dtype)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
+        if name.startswith("__") or not hasattr(type(self.value), name):
+            raise AttributeError(f"{type(self.value).__name__!r} object has no attribute {name!r}")
         return getattr(self.fixed(), name)
 
     def __copy__(self) -> Number:
@@ -109,8 +123,8 @@ class Number:
         return bool(self.log.ask(bool, self))
 
     def __hash__(self) -> int:
-        if sys._getframe(1).f_globals.get("__name__", "").startswith(PACKAGE):
-            raise Unhashable("a symbolic size")
+        if sys._getframe(1).f_globals.get("__name__") == Unhashable.__module__:
+            raise Unhashable("a symbolic size")                 # a cache of the package does without
         return hash(self.fixed())
 
     __int__ = lambda self: int(self.fixed())                                # noqa: E731
@@ -261,7 +275,8 @@ class Formulas:
         point.arrays[node] = array
         values = point.values
         for slot, what, axis in self.sizes.get(node, ()):
-            values[slot] = getattr(array, what)[axis] if axis is not None else getattr(array.flags, what)
+            values[slot] = (getattr(array, what)[axis] if axis is not None else getattr(array.flags, what)
+                            if what != "is_view" else bool(array.size) and array.base is not None)
         for slot, function, a, b in self.steps.get(node, ()):
             values[slot] = function(values[a]) if b < 0 else function(values[a], values[b])
 

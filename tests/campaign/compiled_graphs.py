@@ -26,6 +26,7 @@ def arguments():
     parser.add_argument("--threads", type=int, default=0, help="of each call; one or two by turns without it")
     parser.add_argument("--kernels", choices=["compiled", "numpy"], default="compiled")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="after which no program begins")
+    parser.add_argument("--sizes", action="store_true", help="programs that read sizes, at many (sized_programs.py)")
     parser.add_argument("--no-samples", action="store_true", help="random programs alone")
     parser.add_argument("--replay", metavar="FILE")
     parser.add_argument("--show", type=int, metavar="SEED")
@@ -38,10 +39,13 @@ def main():
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     import random_graphs
+    import sized_programs
     import workers
     from compiled_and_eager import check, names
 
     import tensorgrad as tg
+    if given.sizes:
+        random_graphs, names, check, given.no_samples = sized_programs, sized_programs.names, sized_programs.check, True
     if given.show is not None:
         print(random_graphs.program(given.show))
         return 0

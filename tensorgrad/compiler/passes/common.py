@@ -6,6 +6,7 @@ from typing import Any
 from ...graph.lowered import Lowered
 from ...graph.node import Node
 from ...graph.steps import Draw, Foreign
+from ...graph.symbolic_sizes import NUMBERS
 
 
 def merge_equal(graph: Lowered) -> None:
@@ -21,6 +22,8 @@ def merge_equal(graph: Lowered) -> None:
 
 def _key(tree: Any) -> Any:
     """Return a key that is equal for equal arguments: 1, 1.0 and True have different keys, as do 0.0 and -0.0."""
+    if type(tree) in NUMBERS:
+        return type(tree), id(tree)
     if isinstance(tree, (list, tuple)):
         return (type(tree), *map(_key, tree))
     if isinstance(tree, dict):

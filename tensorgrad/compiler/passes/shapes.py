@@ -20,6 +20,7 @@ import numpy as np
 
 from ...graph.lowered import Lowered
 from ...graph.node import Node
+from ...size import shape_together
 from .rewriting import added, only_user, op_of, replaced
 
 
@@ -181,21 +182,10 @@ RULES: dict[str, Callable[[Node], Node | None]] = {
 }
 
 
-def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape that shapes which fit broadcast to; sizes may be symbolic.
-
-    >>> broadcast_shape((3, 1), (2,))
-    (3, 2)
-    """
-    rank = max(map(len, shapes))
-    axes = zip(*((1,) * (rank - len(shape)) + tuple(shape) for shape in shapes), strict=True)
-    return tuple([next((n for n in sizes if n != 1), 1) for sizes in axes])
-
-
 def without_broadcasts(node: Node) -> None:
     """Replace an operand `broadcast_to(y)` by y, if the node's result keeps its shape."""
     for i, operand in enumerate(node.args):
         if op_of(operand) == "broadcast_to":
             others = [a.meta["shape"] for j, a in enumerate(node.args) if j != i and isinstance(a, Node)]
-            if broadcast_shape(operand.args[0].meta["shape"], *others) == node.meta["shape"]:
+            if shape_together(operand.args[0].meta["shape"], *others) == node.meta["shape"]:
                 node.update_arg(i, operand.args[0])

@@ -3,7 +3,8 @@
 from ..._dynamo.exc import ConstraintViolationError
 from ...graph.lines import ReadsValues
 
-__all__ = ["ConstraintViolationError", "GuardOnDataDependentSymNode", "free_symbols", "free_unbacked_symbols", "guard_or_false", "guard_or_true",
+__all__ = ["ConstraintViolationError", "GuardOnDataDependentSymNode", "free_symbols", "free_unbacked_symbols",
+           "guard_or_false", "guard_or_true",
            "is_concrete_bool", "is_concrete_int",
            "statically_known_true"]
 

@@ -116,7 +116,7 @@ def _check_mode(input: Any, mode: str, align_corners: bool, antialias: bool) -> 
 
 def _check_sizes(input: Any, sizes: list[int], mode: str) -> None:
     n = len(sizes)
-    if min(*input.shape[2:], *sizes) <= 0:
+    if any(size <= 0 for size in (*input.shape[2:], *sizes)):
         letters = "DHW"[-n:]
         before, after = (", ".join(f"{a}: {v}" for a, v in zip(letters, values, strict=True))
                          for values in (input.shape[2:], sizes))
@@ -161,7 +161,7 @@ def _bytes_resampled(x: Any, weights: Any, axis: int) -> Any:
 
 def _nearest(old: int, new: int, scale: Any, exact: bool, device: Any) -> Any:
     """Return the index that each new element is read from, computed in single precision as PyTorch does."""
-    step = tg.tensor(1 / scale if scale else old / new, dtype=tg.float32, device=device)
+    step = 1 / scale if scale else old / new            # rounded to single precision below
     places = tg.arange(new, dtype=tg.float32, device=device)
     return ((places + 0.5 if exact else places) * step).floor().long().clamp(max=old - 1)
 
