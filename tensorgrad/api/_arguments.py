@@ -3,8 +3,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from .. import dtype as dtypes
 from ..advice import misfit
 from ..core.casting import result_type

@@ -84,7 +84,8 @@ class Windows:
         self.length = tuple(pooled_length(*args, ceil_mode) for args in
                             zip(self.size, self.kernel, self.stride, self.padding, self.dilation, strict=True))
         # for any padding
-        if any(n < 1 for n in self.length) or function == "avg_pool3d" and any(k > d for k, d in zip(kernel, size, strict=True)):
+        if any(n < 1 for n in self.length) or function == "avg_pool3d" and any(
+                k > d for k, d in zip(kernel, size, strict=True)):
             raise RuntimeError(_too_small(self, channels, function))
         self.widths = tuple((p, max(0, seen - n - p))
                             for p, seen, n in zip(self.padding, self.seen(), self.size, strict=True))
