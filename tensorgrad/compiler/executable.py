@@ -16,7 +16,7 @@ from ..graph.records import Record
 from ..kernels.compiled import WANTED, enabled
 from ..runtime.numpy_state import compute
 from ..storage.base import lock
-from .freezing import packed_over, trim
+from .freezing import is_large, packed_over, trim
 from .guards import Stamps
 from .memory import ARENA, STRONG, WEAK
 from .passes import optimize
@@ -41,7 +41,8 @@ class Executable:
     it. Without them, Python runs all nodes. `memory` has the bytes of the plan's arena and of its constants.
 
     With `erase`, the executable is frozen: it takes the place of the graph's tensors, and lets go of each as soon as
-    what depends on it is computed. `erase()` is called before, so that nothing else holds them.
+    what depends on it is computed. `erase()` is called before, so that nothing else holds them, and after memory for
+    the plan and all packed weights was found.
     """
 
     def __init__(self, graph: Lowered, shared: Shared | None = None, erase: Callable[[], None] | None = None) -> None:
@@ -56,16 +57,14 @@ class Executable:
         self._ahead = largest_first(graph, ahead)
         self._known = ahead
         self._plan: Plan | None = None
-        if erase is not None:
-            for node in graph.nodes:
-                node.meta.pop("value", None)
-            erase()
+        for node in graph.nodes if self._frozen else ():
+            node.meta.pop("value", None)
         self.stamps = Stamps(() if self._frozen else graph.tensors.values())
-        values = self._computed()
-        if WANTED and enabled():
-            self._plan = Build(graph, values).plan()
-            self.left = self._plan.left
-            self.memory.update(arena=self._plan.arena, unplanned=self._plan.unplanned)
+        if self._frozen:
+            self._make_plan(forms(ahead))
+        values = self._computed(erase)
+        if not self._frozen:
+            self._make_plan(values)
         self._settled: tuple[dict[Node, Any], Any] = values, self._bound(values)
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[Any]:
@@ -74,14 +73,24 @@ class Executable:
         if bound is None or plan is None:
             return compute(self._by_python, values, arrays)  # type: ignore[no-any-return]
         if plan.in_c:
-            found = bound.run(arrays)
-            if found is NotImplemented:
-                found = bound.run([_solid(array) for array in arrays])
+            try:
+                found = bound.run(arrays)
+                if found is NotImplemented:
+                    found = bound.run([_solid(array) for array in arrays])
+            except MemoryError:             # Python frees values as it goes
+                found = None
             if found is not None and not plan.simple:
                 found = plan.results(found)
         else:
             found = compute(self._in_parts, plan, bound, arrays)
         return compute(self._by_python, values, arrays) if found is None else found  # type: ignore[no-any-return]
+
+    def _make_plan(self, known: dict[Node, Any]) -> None:
+        """Plan the nodes that are not computed ahead, given arrays like those that are."""
+        if WANTED and enabled():
+            self._plan = Build(self.graph, known).plan()
+            self.left = self._plan.left
+            self.memory.update(arena=self._plan.arena, unplanned=self._plan.unplanned)
 
     @cached_property
     def _steps(self) -> Steps:
@@ -92,10 +101,14 @@ class Executable:
 
     # ── constants ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _computed(self) -> dict[Node, Any]:
+    def _computed(self, erase: Callable[[], None] | None = None) -> dict[Node, Any]:
         """Return the values that are computed ahead, packed weights in one block of memory."""
-        packed = sum(padded(_bytes(node)) for node, _ in self._ahead if isinstance(node.target, Record))
+        packed = sum(padded(_bytes(node)) for node, _ in self._ahead if isinstance(node.target, Record)
+                     and not (self._frozen and is_large(node)))
         with room.of(packed):
+            if erase is not None:
+                compute(room.reserve)
+                erase()
             return compute(self._values)        # type: ignore[no-any-return]
 
     def _values(self) -> dict[Node, Any]:
@@ -214,6 +227,14 @@ def largest_first(graph: Lowered, ahead: set[Node]) -> list[tuple[Node, list[Nod
         found.append((node, [other for other in node._input_nodes if other not in seen]))
         seen.update(node._input_nodes)
     return found[::-1]
+
+
+def forms(nodes: set[Node]) -> dict[Node, Any]:
+    """Return arrays of the shapes and dtypes of nodes, without memory for their elements."""
+    def form(shape: Any, dtype: Any) -> Any:
+        return (tuple(map(form, shape, dtype)) if isinstance(dtype, list) else
+                np.broadcast_to(np.zeros((), dtype), shape))
+    return {node: form(node.meta["shape"], node.meta["dtype"]) for node in nodes if set(node.users) - nodes}
 
 
 def _bytes(node: Node) -> int:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from .._tensor import Tensor
 from ..graph.node import Node
 from ..nn.modules.module import Module
 from ..runtime.native import empty_memory
-from .packed import PackedWeight
+from .packed import WIDE, PackedWeight
 from .tracing import Trace
 
 FROZEN = ("Trying to run Pytorch Eager Module after Dynamo Freezing. The original parameters have been discarded for "
@@ -57,13 +58,21 @@ def trim() -> int:
     return 0
 
 
+def is_large(node: Node) -> bool:
+    """Return True if a node packs a large parameter, whose memory may serve."""
+    if not isinstance(node.target, PackedWeight) or not node.target.transposed or len(node.args) > 1:
+        return False
+    whole = node.args[0].op == "get_attr" and node.args[0].meta["shape"][0] % WIDE == 0
+    return whole and prod(node.meta["shape"]) * node.meta["dtype"].itemsize >= LARGE
+
+
 def packed_over(node: Node, ended: list[Node], values: dict[Node, Any]) -> Any:
     """Return a large weight that was packed in its own memory, or None: the packed one needs memory of its own.
 
     That is so if anything else may read the weight: another node, a tensor, a view, the program's NumPy array.
     """
-    source = node.args[0] if isinstance(node.target, PackedWeight) and len(node.args) == 1 else None
-    if source not in ended or source.op != "get_attr" or values[source].nbytes < LARGE:
+    source = node.args[0] if is_large(node) else None
+    if source not in ended:
         return None
     holder = [values.pop(source)]
     found = node.target.over(holder[0]) if holders(holder) <= holders([np.empty(1)]) else None

@@ -50,12 +50,17 @@ def template(size: int, alignment: int) -> Any:
     Large ones are mapped, so that memory which nobody touches takes no pages: of others, the C library and NumPy make
     large pages, and write beside them.
     """
-    if size < MAPPED:
-        memory = np.empty(size + 2 * STRONG, np.uint8)
-    else:
-        memory = np.frombuffer(mmap.mmap(-1, size + 2 * STRONG, access=mmap.ACCESS_COPY), np.uint8)
+    memory = (np.empty if size < MAPPED else mapped)(size + 2 * STRONG, np.uint8)
     start = -memory.ctypes.data % STRONG + alignment % STRONG
     return memory[start:start + size]
+
+
+def mapped(size: int, dtype: Any) -> Any:
+    """Return an array like `numpy.empty`, in pages of its own."""
+    try:
+        return np.frombuffer(mmap.mmap(-1, size, access=mmap.ACCESS_COPY), dtype)
+    except OSError as error:
+        raise MemoryError(f"there are no {size} bytes to plan with") from error
 
 
 class Buffer:

@@ -266,6 +266,8 @@ class Build:
                 value.buffer.shape, value.buffer.dtype = value.shape, value.dtype
         inside = [b for b in self.buffers if b.kind == ARENA and b.used is not None]
         offsets, size = arranged([(b.bytes, *b.used) for b in inside if b.used is not None])
+        for buffer in inside:
+            buffer.memory = None
         arena = Buffer(ARENA, (size,), np.uint8)
         arena.place = 0
         for buffer, offset in zip(inside, offsets, strict=True):
@@ -274,7 +276,8 @@ class Build:
         outside += dict.fromkeys(value.buffer for value in outputs)
         for place, buffer in enumerate(outside, 1):
             buffer.place = place
-            buffer.memory = template(buffer.bytes, WEAK)
+            if buffer.kind == OUTPUT:                       # planned as memory of ours
+                buffer.memory = template(buffer.bytes, WEAK)
         program, parts = self._programmed([arena, *outside])
         kinds = [buffer.kind for buffer in (arena, *outside)]
         for buffer in self.buffers:

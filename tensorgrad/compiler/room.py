@@ -34,15 +34,20 @@ class Room(threading.local):
     def __exit__(self, *error: Any) -> None:
         self.memory, self.left = None, 0
 
+    def reserve(self) -> None:
+        """Make the block, if there is to be one, before the first array in it."""
+        if self.left:
+            empty_memory()                                          # blocks that are kept do not serve this one
+            block = np.empty(self.left + APART, np.uint8)           # not more, so that no large page stays empty
+            self.memory = block[-block.ctypes.data % APART:]
+
     def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
         """Return an array like `numpy.empty`."""
         size = padded(prod(shape) * dtype.itemsize)
         if not 0 < size <= self.left:
             return np.empty(shape, dtype)
         if self.memory is None:
-            empty_memory()                                          # blocks that are kept do not serve this one
-            block = np.empty(self.left + APART, np.uint8)           # not more, so that no large page stays empty
-            self.memory = block[-block.ctypes.data % APART:]
+            self.reserve()
         part, self.memory = self.memory[:prod(shape) * dtype.itemsize], self.memory[size:]
         self.left -= size
         return part.view(dtype).reshape(shape)
