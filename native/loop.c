@@ -29,6 +29,7 @@ static int step_fits(const LoopStep *s, const int64_t *output, Sight *seen)
 {
     if (s->kind < 0 || s->kind >= LOOP_KINDS || (s->by_row != 0 && s->by_row != 1)) return 0;
     int many = s->kind >= LOOP_FIRST_OF_MANY;
+    if (s->kind >= LOOP_FIRST_OF_NUMPY && !many && !(numpy_loops[0][s->kind].run && numpy_loops[1][s->kind].run)) return 0;
     for (int k = 0; k < loop_operands[s->kind]; k++) {
         int64_t at = s->of[k];
         if (at < 0 || at >= LOOP_PLACES || !(seen->full[at] || seen->by_row[at])) return 0;

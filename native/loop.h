@@ -4,23 +4,34 @@
 #define TENSORGRAD_LOOP_H
 #include <stdint.h>
 
-/* X(name, operands). A truth value is 1 or 0. From `sum` on, they make one number of the elements of a row. */
+/* X(name, operands): steps by NumPy's own loops over one or two operands, which are vectorized for each processor (ufuncs.c finds them). */
+#define LOOP_OF_NUMPY(X) LOOP_FUNCTIONS(X) LOOP_QUOTIENTS(X)
+#define LOOP_FUNCTIONS(X) \
+    X(sin, 1) X(cos, 1) X(tan, 1) X(arcsin, 1) X(arccos, 1) X(arctan, 1) X(sinh, 1) X(cosh, 1) X(arcsinh, 1) X(arccosh, 1) X(arctanh, 1) \
+    X(exp2, 1) X(log2, 1) X(log10, 1) X(arctan2, 2) X(power, 2)
+#define LOOP_QUOTIENTS(X) X(floor_divide, 2) X(remainder, 2) X(fmod, 2)
+
+/* X(name, operands). A truth value is 1 or 0. From `sin` to `fmod` they are NumPy's; from `sum` on, they make one number of the elements of a row. */
 #define LOOP_STEPS(X) \
-    X(add, 2) X(subtract, 2) X(multiply, 2) X(divide, 2) X(maximum, 2) X(minimum, 2) X(fmax, 2) X(fmin, 2) X(copysign, 2) \
+    X(add, 2) X(subtract, 2) X(multiply, 2) X(divide, 2) X(maximum, 2) X(minimum, 2) X(fmax, 2) X(fmin, 2) X(copysign, 2) X(hypot, 2) \
     X(equal, 2) X(not_equal, 2) X(less, 2) X(less_equal, 2) \
     X(logical_and, 2) X(logical_or, 2) X(logical_xor, 2) X(logical_not, 1) X(where, 3) X(copy, 1) \
     X(negative, 1) X(absolute, 1) X(square, 1) X(reciprocal, 1) X(sqrt, 1) X(rsqrt, 1) X(exp, 1) X(expm1, 1) X(log, 1) X(log1p, 1) \
     X(tanh, 1) X(sigmoid, 1) X(erf, 1) X(floor, 1) X(ceil, 1) X(trunc, 1) X(round, 1) X(sign, 1) X(isnan, 1) X(isinf, 1) \
     X(isfinite, 1) X(relu, 1) X(leaky_relu, 2) X(hardtanh, 3) X(hardsigmoid, 1) X(hardswish, 1) X(elu, 4) X(softplus, 4) \
-    X(log_sigmoid, 1) X(silu, 1) X(mish, 1) X(gelu, 1) X(gelu_tanh, 1) \
+    X(log_sigmoid, 1) X(silu, 1) X(mish, 1) X(gelu, 1) X(gelu_tanh, 1) LOOP_OF_NUMPY(X) \
     X(sum, 1) X(mean, 1) X(sum_of_products, 2) X(mean_of_products, 2) X(amax, 1) X(amin, 1)
 
 #define LOOP_ENUM(name, operands) LOOP_##name,
 #define LOOP_NAME(name, operands) #name " "
-enum { LOOP_STEPS(LOOP_ENUM) LOOP_KINDS, LOOP_FIRST_OF_MANY = LOOP_sum };
+enum { LOOP_STEPS(LOOP_ENUM) LOOP_KINDS, LOOP_FIRST_OF_NUMPY = LOOP_sin, LOOP_FIRST_OF_MANY = LOOP_sum };
 
 #define LOOP_OPERANDS(name, operands) operands,
 static const signed char loop_operands[] = {LOOP_STEPS(LOOP_OPERANDS)};
+
+/* A loop of NumPy over float or double (PyUFuncGenericFunction in its documentation); NULL if there is none. It needs no interpreter's lock. */
+typedef struct NumpyLoop { void (*run)(char **at, const intptr_t *count, const intptr_t *step, void *data); void *data; } NumpyLoop;
+extern NumpyLoop numpy_loops[2][LOOP_KINDS];
 
 #define LOOP_AXES 4             /* the last is the row */
 #define LOOP_VALUES 8           /* operands of the kernel's type */

@@ -4,6 +4,7 @@
    f(a) and f(a, b, out=None, p=0.0): each operand is a contiguous array of float32 or float64, or a number; one of two may be broadcast along rows of the
    other, along columns, or both. */
 #include "check.h"
+#include "loop.h"
 #include "numpy_state.h"
 
 #include <string.h>
@@ -283,6 +284,43 @@ PyObject *use_halves(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* The beginning of NumPy's PyUFuncObject. `types` has the numbers of dtypes, operands and results, of each loop. */
+typedef struct Ufunc {
+    PyObject_HEAD
+    int nin, nout, nargs, identity;
+    void (**loops)(char **, const intptr_t *, const intptr_t *, void *);
+    void **data;
+    int ntypes, unused;
+    const char *name, *types;
+} Ufunc;
+
+NumpyLoop numpy_loops[2][LOOP_KINDS];
+
+/* Learn NumPy's loops over float and double for steps of the kernel `loop`. Steps without one are refused (loop.c). */
+static int find_loops(void)
+{
+#define FIND(name, operands) {#name, LOOP_##name, operands},
+    static const struct { const char *name; int kind, operands; } wanted[] = {LOOP_OF_NUMPY(FIND)};
+    PyObject *numpy = PyImport_ImportModule("numpy"), *type = numpy ? PyObject_GetAttrString(numpy, "ufunc") : NULL;
+    for (unsigned i = 0; type && i < sizeof wanted / sizeof *wanted; i++) {
+        PyObject *found = PyObject_GetAttrString(numpy, wanted[i].name);
+        Ufunc *ufunc = (Ufunc *)found;
+        int arrays = wanted[i].operands + 1;
+        if (!found) PyErr_Clear();
+        else if ((PyObject *)Py_TYPE(found) == type && ufunc->nin == arrays - 1 && ufunc->nargs == arrays) for (int k = 0; k < ufunc->ntypes; k++) {
+            const char *types = ufunc->types + k * arrays, of = types[0];
+            int alike = 1;
+            for (int at = 1; at < arrays; at++) alike &= types[at] == of;
+            if (alike && (of == FLOAT32 || of == FLOAT64) && !numpy_loops[of == FLOAT64][wanted[i].kind].run)
+                numpy_loops[of == FLOAT64][wanted[i].kind] = (NumpyLoop){ufunc->loops[k], ufunc->data ? ufunc->data[k] : NULL};
+        }
+        Py_XDECREF(found);
+    }
+    Py_XDECREF(numpy);
+    Py_XDECREF(type);
+    return type ? 0 : -1;
+}
+
 /* use_arrays(): learn how NumPy's arrays are made. */
 PyObject *use_arrays(PyObject *self, PyObject *nothing)
 {
@@ -291,6 +329,6 @@ PyObject *use_arrays(PyObject *self, PyObject *nothing)
     typedef Dtype *(*Find)(int);
     float32 = ((Find)table[DTYPE_OF_NUMBER])(FLOAT32), float64 = ((Find)table[DTYPE_OF_NUMBER])(FLOAT64);
     array_type = table[ARRAY_TYPE];
-    if (!float32 || !float64 || (!map_type && !(map_type = (PyTypeObject *)PyType_FromSpec(&spec)))) return NULL;
+    if (!float32 || !float64 || (!map_type && !(map_type = (PyTypeObject *)PyType_FromSpec(&spec))) || find_loops()) return NULL;
     Py_RETURN_NONE;
 }

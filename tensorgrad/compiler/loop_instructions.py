@@ -5,12 +5,13 @@ An op without an instruction is traced: its definition runs on `Lane`s, as it do
 from __future__ import annotations
 
 from functools import cache, partial
+from math import pi
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..ops.base import OPS
-from ..ops.reduction import axes_of
+from ..ops.reduction import axes_of, norm
 from ..runtime.native import native
 from .loops import At, Loop, Step
 
@@ -122,12 +123,16 @@ class Instructions:
     def ones_like(self, x: Lane) -> float:
         return 1.0
 
+    def full(self, shape: Any, value: Any, dtype: Any = None) -> Any:
+        return value
+
     def instruction(self, name: str, *operands: Any) -> Lane:
-        truth = name in TRUTHS or name == "where" and all(_is_truth(a) for a in operands[1:])
-        for a in operands[name == "where":]:
-            # arithmetic of truth values is not that of numbers
-            if not truth and name != "copy" and _is_truth(a):
-                raise Unserved(name)
+        values = operands[name == "where":]
+        truth = name in TRUTHS or name == "where" and all(map(_is_truth, values))
+        # arithmetic of truth values is not that of numbers, which they are beside numbers of the loop's dtype
+        if not truth and name != "copy" and any(map(_is_truth, values)) and not any(
+                isinstance(a, Lane) and a.dtype == self.dtype for a in values):
+            raise Unserved(name)
         return self._added(name, operands, BOOL if truth else self.dtype, self._form(name, operands))
 
     def _form(self, name: str, operands: tuple[Any, ...]) -> int:
@@ -199,12 +204,12 @@ def _number(a: Any) -> float:
 
 def _power(made: Instructions, x: Any, n: Any) -> Any:
     """xⁿ as eager kernels compute it: small whole n by products."""
-    if not isinstance(x, Lane) or not isinstance(n, (int, float)) or isinstance(n, bool):
+    if isinstance(x, bool) or isinstance(n, bool):
         raise Unserved("power")
-    if n in (0.5, -0.5):
+    if n in (0.5, -0.5) if isinstance(n, float) else False:
         return made.op("sqrt" if n > 0 else "rsqrt", x)
-    if not (abs(n) <= 16 and n == int(n) and n != 0):
-        raise Unserved("power")
+    if not isinstance(n, (int, float)) or not (abs(n) <= 16 and n == int(n) and n != 0):
+        return made.instruction("power", x, n)
     out, square, left = None, x, abs(int(n))
     while left:
         if left & 1:
@@ -252,18 +257,58 @@ def _variance(made: Instructions, x: Any, *, axis: Any = None, correction: float
     return made.of_many("sum", away * away, axis, keepdims) / (made.count - correction)
 
 
+def _truths(extreme: str) -> Any:
+    """any, the greatest of truth values as numbers; all, the least"""
+    def rule(made: Instructions, x: Lane, *, axis: Any = None, keepdims: bool = False) -> Any:
+        truth = x if x.dtype == BOOL else x != 0
+        return made.of_many(extreme, Lane(made, truth.at, made.dtype, truth.form), axis, keepdims) != 0
+    return rule
+
+
+def _log_sum_exp(made: Instructions, x: Any, *, axis: Any, keepdims: bool = False) -> Any:
+    top = made.of_many("amax", x, axis, True)
+    top = made.op("where", made.op("isfinite", top), top, 0.0)
+    found = made.op("log", made.of_many("sum", made.op("exp", x - top), axis, True)) + top
+    return found if keepdims else Lane(made, found.at, found.dtype, DROPPED)
+
+
+def _vector_norm(made: Instructions, x: Any, *, ord: float = 2, axis: Any = None, keepdims: bool = False) -> Any:
+    size = x if ord == 2 else made.op("absolute", x)
+    return norm(made, size, ord, axis, keepdims)  # type: ignore[no-untyped-call]
+
+
+def _log_add_exp(made: Instructions, a: Any, b: Any) -> Any:
+    """max + log1p(exp(−|a − b|)), where infinities of one sign are no distance apart."""
+    apart = made.op("absolute", made.op("subtract", a, b))
+    apart = made.op("where", apart == apart, -apart, float("-inf"))
+    return made.op("maximum", a, b) + made.op("log1p", made.op("exp", apart))
+
+
+def _nan_to_num(made: Instructions, x: Lane, *, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    most = float(np.finfo(made.dtype).max)
+    found = made.op("where", made.op("isnan", x), nan, x)
+    for infinite, other in ((float("inf"), most if posinf is None else posinf),
+                            (float("-inf"), -most if neginf is None else neginf)):
+        found = made.op("where", x == infinite, other, found)
+    return found
+
+
 def _round(made: Instructions, x: Any, *, decimals: int = 0) -> Any:
     if decimals:
         raise Unserved("round")
     return made.instruction("round", x)
 
 
-REDUCTIONS = frozenset(["sum", "mean", "variance", "amax", "max", "amin", "min"])
+REDUCTIONS = frozenset("sum mean variance amax max amin min any all logsumexp vector_norm".split())
+IN_TWO = frozenset(["variance", "logsumexp"])       # reductions whose rows are passed twice
 RULES: dict[str, Any] = {
     "power": _power, "clamp": _clamp, "cast": _cast, "round": _round,
     "sum": _reduction("sum"), "mean": _reduction("mean"), "variance": _variance,
     "amax": _reduction("amax"), "max": _reduction("amax"), "amin": _reduction("amin"), "min": _reduction("amin"),
-    "clone": lambda made, x: x,
+    "any": _truths("amax"), "all": _truths("amin"), "logsumexp": _log_sum_exp, "vector_norm": _vector_norm,
+    "logaddexp": _log_add_exp, "nan_to_num": _nan_to_num, "clone": lambda made, x: x, "conj": lambda made, x: x,
+    "signbit": lambda made, x: made.op("less", made.op("copysign", 1.0, x), 0.0),
+    "deg2rad": lambda made, x: x * (pi / 180), "rad2deg": lambda made, x: x * (180 / pi),
     "greater": lambda made, a, b: made.op("less", b, a),
     "greater_equal": lambda made, a, b: made.op("less_equal", b, a),
     "rsub": lambda made, a, b: made.op("subtract", b, a),
@@ -317,7 +362,7 @@ def served(opname: str, operands: list[Any], params: dict[str, Any], result: Any
     if not kinds():
         return True
     if opname in REDUCTIONS:
-        return dtypes == [dtype] and result == dtype
+        return dtypes == [dtype] and result == dtype or opname in ("any", "all")
     numbers = iter(range(len(dtypes)))
     step = Step(opname, tuple(At(next(numbers)) if isinstance(a, np.dtype) else a for a in operands),
                 tuple(params.items()))

@@ -46,6 +46,14 @@ class Layout(NamedTuple):
     dtype: Any
 
 
+def contiguous(shape: tuple[int, ...], dtype: Any) -> Layout:
+    """Return the layout of an array in C order."""
+    steps = [1]
+    for n in reversed(shape[1:]):
+        steps.append(steps[-1] * n)
+    return Layout(shape, tuple(reversed(steps))[:len(shape)], dtype)
+
+
 class Program(Record):
     """A call of the kernel.
 
@@ -214,10 +222,14 @@ class _Code:
             name, operands, by_row = made.rows[at]
             of = [(inputs if a[0] == "in" else places)[a[1]] if isinstance(a, tuple) else self._number(a)
                   for a in operands]
-            free += [places[a] for a in _sources(made, at, "at") if last[a] == at and places[a] < REGISTERS]
+            ended = [a for a in _sources(made, at, "at") if last[a] == at and places[a] < REGISTERS]
+            # a number for each row may not be overwritten by elements, which are made row by row
+            kept = [places[a] for a in ended if made.rows[a].by_row and not by_row]
+            free += [places[a] for a in ended if places[a] not in kept]
             if at not in outputs and not free:
                 raise Unserved("too many values at once")
             places[at] = outputs[at] if at in outputs else free.pop()
+            free += kept
             self.rows.append([kinds()[name], int(by_row), places[at], *of, *[0] * (4 - len(of))])
         if len(self.rows) > STEPS or len(self.numbers) > NUMBERS:
             raise Unserved("too many steps or numbers")

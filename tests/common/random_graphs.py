@@ -27,11 +27,16 @@ UNARY = ["torch.tanh({0})", "torch.sigmoid({0})", "F.relu({0})", "F.gelu({0})", 
          "torch.rsqrt({0} * {0} + 0.5)", "torch.log1p({0}.abs())", "F.gelu({0}, approximate='tanh')", "{0} / 3",
          "{0}.pow(3) * 0.1", "F.hardsigmoid({0})", "{0} + 0", "{0} * 1", "F.hardtanh({0})", "torch.cos({0}) - 1",
          "torch.where({0} == {0}, {0}, 0.)", "F.logsigmoid({0})", "torch.expm1({0} * 0.1)", "2 - {0} * 3",
-         "{0}.clamp(min=0.2)", "{0}.neg().exp().clamp(max=2)", "F.threshold({0}, 0.1, 0.1)", "F.softsign({0})"]
+         "{0}.clamp(min=0.2)", "{0}.neg().exp().clamp(max=2)", "F.threshold({0}, 0.1, 0.1)", "F.softsign({0})",
+         "torch.tan({0} * 0.3)", "torch.atan({0})", "torch.asinh({0})", "torch.cosh({0}.clamp(-2, 2))",
+         "torch.exp2({0})", "torch.log2({0}.abs() + 0.1)", "torch.log10({0} * {0} + 1e-3)", "({0}.abs() + 0.1) ** 0.75",
+         "torch.sinc({0})", "0.7 ** {0}", "torch.special.logit({0}, 0.1)", "torch.deg2rad({0})",
+         "torch.sin(30 * {0}) + torch.cos({0})"]
 BINARY = ["{0} + {1}", "{0} - {1}", "{0} * {1}", "torch.maximum({0}, {1})", "{0} / (1 + {1} * {1})", "{1} - {0}",
           "torch.minimum({1}, {0})", "torch.addcmul({0}, {1}, {0}, value=0.5)", "torch.lerp({0}, {1}, 0.3)",
           "{0} + 0.5 * {1}", "torch.add({0}, {1}, alpha=-2)", "F.silu({0}) * {1}", "torch.atan2({0}, {1}.abs() + 1)",
-          "torch.hypot({0}, {1})", "torch.logaddexp({0}, {1})", "{0} * torch.sigmoid({1})", "{0} + {1} * {1} - {0}"]
+          "torch.hypot({0}, {1})", "torch.logaddexp({0}, {1})",
+          "({0}.abs() + 0.2) ** {1}.tanh()", "{0} * torch.sigmoid({1})", "{0} + {1} * {1} - {0}"]
 EXACT_UNARY = ["F.relu({0})", "-{0}", "{0}.abs()", "{0}.clamp(-0.7, 1.1)", "{0}.clone()", "F.relu6({0})", "{0} * 1",
                "torch.where({0} > 0.1, {0}, {0}.new_tensor(-1.))", "{0}.sign() * {0}", "F.hardtanh({0})",
                "{0}.masked_fill({0} < -0.5, 0.25)", "{0} * 2", "F.threshold({0}, 0., 0.)", "{0}.nan_to_num(0.5)"]
@@ -39,14 +44,16 @@ JUMPS = ["torch.floor({0} * 4)", "torch.round({0})", "({0} > 0.2).to({0}.dtype) 
          "torch.where(({0} > -0.3) & ({0} < 1), {0}, -{0})", "{0}.half().to({0}.dtype)", "({0} * 8).int() // 3 * 0.5",
          "({0} * 10).long().remainder(4).to({0}.dtype)", "({0} >= 0).logical_not().float().to({0}.dtype)",
          "F.one_hot({0}.argmax(-1), {0}.shape[-1]).to({0}.dtype)", "{0}.isfinite() * {0}", "torch.frac({0})",
-         "(({0} * 4).int() ^ 3).to({0}.dtype)", "torch.heaviside({0}, {0}.abs())", "F.hardshrink({0}, 0.4)"]
+         "(({0} * 4).int() ^ 3).to({0}.dtype)", "torch.heaviside({0}, {0}.abs())", "{0} % 0.75",
+         "torch.fmod({0}, 1.25)", "{0}.signbit() * {0}", "torch.floor_divide({0}, 0.25)", "F.hardshrink({0}, 0.4)"]
 REDUCED = ["{0}.mean({d}, keepdim=True)", "{0}.sum({d}, keepdim=True) * 0.1", "{0}.amax({d}, keepdim=True)",
            "{0}.amin({d}, keepdim=True)", "{0}.var({d}, keepdim=True)", "{0}.std({d}, unbiased=False, keepdim=True)",
            "{0}.logsumexp({d}, keepdim=True)", "{0}.norm(dim={d}, keepdim=True)", "{0}.max({d}, keepdim=True).values",
            "torch.softmax({0}, {d})", "torch.log_softmax({0}, {d})", "{0}.cumsum({d}) * 0.1",
            "F.normalize({0}, dim={d})", "{0}.sum({d}, keepdim=True).clamp(-2, 2)", "{0}.sort({d})[0]",
            "{0}.square().mean({d}, keepdim=True).sqrt()", "{0}.prod({d}, keepdim=True).tanh()",
-           "{0}.min({d}, keepdim=True)[0]"]
+           "{0}.min({d}, keepdim=True)[0]", "({0}.exp() - 1).logsumexp({d}, keepdim=True)",
+           "{0}.norm(1, {d}, True) * 0.1", "{0}.isfinite().all({d}, keepdim=True) * {0}"]
 WRITES = ["h.mul_(0.5)", "h[:, 1:3] *= 2", "h[:, 0] = 0.5", "h.relu_()", "h[..., ::2] += 1", "h.clamp_(-1, 1)",
           "h[1:].sub_(h[:-1].clone())", "h.tanh_()", "h.add_({p})", "h[..., 1] = h[..., 0]",
           "h.flatten(1)[:, :2].neg_()", "h[:, -1].copy_({p}.sum() * 0.1)",

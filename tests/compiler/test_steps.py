@@ -85,6 +85,17 @@ def test_written_over(name):
     assert np.isnan(OVER["leaky_relu"](np.full(1, np.nan), slope=2.0))
 
 
+@pytest.mark.parametrize("name", ["sigmoid", "silu", "gelu_tanh", "hardswish"])
+def test_large_arrays_are_written_over_in_pieces(name, monkeypatch):
+    x = draw(3, 50)
+    want = OVER[name](x.copy())
+    monkeypatch.setattr("tensorgrad.compiler.over.LARGE", 100)
+    monkeypatch.setattr("tensorgrad.compiler.over.PIECE", 16)
+    for y in (x.copy(), np.asfortranarray(x)):
+        assert OVER[name](y) is y
+        np.testing.assert_allclose(y, want, rtol=1e-6)
+
+
 @pytest.mark.parametrize(("rows", "turned"), [(1, True), (8, False), (60, True)])
 def test_turned_weights(rows, turned):
     class Net(nn.Module):

@@ -1,4 +1,4 @@
-"""Loops, and elementwise ops that have no kernel of their own, by the kernel `loop`."""
+"""Loops, and elementwise ops and reductions that have no kernel of their own, by the kernel `loop`."""
 from __future__ import annotations
 
 from typing import Any
@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 
 from ...ops.base import OPS
-from ..loop_instructions import Unserved
-from ..loop_programs import RESULTS, Layout, program
+from ..loop_instructions import Unserved, rows_of
+from ..loop_programs import RESULTS, Layout, contiguous, program
 from ..loops import At, Loop, Step
 from . import emits
+from .reduction import axes_of, fronted
 
 
 @emits(Loop)
@@ -24,6 +25,20 @@ def elementwise(build: Any, node: Any, *operands: Any, **params: Any) -> Any:
     step = Step(node.target.opname, tuple(At(next(numbers)) if hasattr(a, "buffer") else a for a in operands),
                 tuple(params.items()))
     return run(build, Loop(len(values), (step,), (len(values),)), values)
+
+
+@emits("any", "all", "logsumexp", "vector_norm")
+def reduction(build: Any, node: Any, x: Any, *, axis: Any = None, keepdims: bool = False, **params: Any) -> Any:
+    if not x.size or not axes_of(x.ndim, axis):
+        return NotImplemented
+    if not rows_of(axis, x.ndim):
+        x = fronted(build, x, axis)
+    last = tuple(range(x.ndim - len(axes_of(x.ndim, axis)), x.ndim))
+    step = Step(node.target.opname, (At(0),), (("axis", last), *params.items()))
+    found = run(build, Loop(1, (step,), (1,)), [x])
+    if found is NotImplemented:
+        return found
+    return build.view(found, tuple(node.meta["shape"]), contiguous(node.meta["shape"], found.dtype).strides)
 
 
 def run(build: Any, target: Loop, operands: Any) -> Any:

@@ -18,8 +18,8 @@ from ...graph.lowered import Lowered
 from ...graph.node import Node
 from ...graph.records import Record
 from ...ops.base import OPS, Op
-from ..loop_instructions import REDUCTIONS, Unserved, kind_of, kinds, rows_of, served
-from ..loop_programs import INPUTS, MOST_ROW, Layout, program
+from ..loop_instructions import IN_TWO, REDUCTIONS, Unserved, kind_of, kinds, rows_of, served
+from ..loop_programs import INPUTS, MOST_ROW, contiguous, program
 from ..loops import At, Loop, Step
 from .rewriting import settled
 
@@ -121,7 +121,7 @@ def _fits_rows(group: Group) -> bool:
                 a not in group.nodes or a.meta["shape"] != dropped for a in node._input_nodes):
             return False
         many = node.target.opname in REDUCTIONS
-        after = not waits.isdisjoint(node._input_nodes) or many and node.target.opname == "variance"
+        after = not waits.isdisjoint(node._input_nodes) or node.target.opname in IN_TWO
         if (prod(group.shape) // max(prod(dropped), 1) > MOST_ROW and after
                 and (many or node.meta["shape"] == group.shape)):
             return False
@@ -167,13 +167,6 @@ def _possible(target: Loop, operands: list[Node], results: list[Node]) -> bool:
     except Unserved:
         return False
     return all(made.shapes[made.same[k]] == node.meta["shape"] for k, node in enumerate(results))
-
-
-def contiguous(shape: tuple[int, ...], dtype: Any) -> Layout:
-    steps = [1]
-    for n in reversed(shape[1:]):
-        steps.append(steps[-1] * n)
-    return Layout(shape, tuple(reversed(steps))[:len(shape)], dtype)
 
 
 def loop_of(nodes: list[Node], results: list[Node]) -> tuple[list[Node], Loop]:
