@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from typing import Any
 
@@ -19,6 +19,8 @@ from .core.class_hooks import CLASSES, among
 from .core.class_hooks import hooks as class_hooks
 from .core.mode import mode
 from .core.tape import node_of
+from .graph.recorder import here
+from .interpret.batching import one_by_one
 
 below = _unregistered.below
 __all__ = ["OPERATORS", "HigherOrderOperator", "OpOverload", "OpOverloadPacket", "Operator", "ops"]
@@ -27,7 +29,7 @@ OPERATORS_OF_PYTHON = frozenset("and iand ilshift ior irshift ixor lshift or rsh
 
 
 class Operator(OpOverload):
-    """An operator and its registered kernels; it is its only overload.
+    """An overload of an operator, and its registered kernels.
 
     Registered gradients apply to kernels of a device and of 'CompositeExplicitAutograd'. A kernel for 'Autograd' is
     called first, and calls the operator again for that of a device, inside of `torch._C._AutoDispatchBelowAutograd`.
@@ -37,9 +39,10 @@ class Operator(OpOverload):
 
     def __init__(self, name: str, schema: str | None = None, function: Callable[..., Any] | None = None) -> None:
         self._name, self.schema, self.function = name, schema, function
-        self.namespace, _, self.__name__ = name.partition("::")
-        self._opname, _, overload = self.__name__.partition(".")
+        self.namespace, _, full = name.partition("::")
+        self._opname, _, overload = full.partition(".")
         self._overloadname = overload or "default"
+        self.__name__ = f"{self._opname}.{self._overloadname}"
         self.__module__ = f"torch._ops.{self.namespace}"
         self.kernels: dict[str, Callable[..., Any]] = {}
         self.disabled: set[str] = set()         # keys of kernels that are switched off
@@ -48,6 +51,7 @@ class Operator(OpOverload):
         self.setup_context: Any = None
         self.vmap: Any = None
         self.missing: Callable[[str], None] | None = None       # raises for a device without a kernel
+        self.refusal: Any = None                                # the kernel for shapes of an operator that has none
         self.sources: dict[str, str] = {}                       # the places where kernels were registered
         self.labels: list[Any] = []
 
@@ -60,10 +64,15 @@ class Operator(OpOverload):
 
     @property
     def default(self) -> Operator:
-        """The operator; its only overload."""
+        """The operator itself."""
         return self
 
-    _op = overloadpacket = default
+    @property
+    def overloadpacket(self) -> OperatorPacket:     # type: ignore[override]
+        """The operator of all overloads."""
+        return packet_of(self.namespace, self._opname)
+
+    _op = default
 
     @property
     def tags(self) -> list[Any]:
@@ -91,39 +100,22 @@ class Operator(OpOverload):
             text = infer_schema(self.function or next(iter(self.kernels.values())), mutates_args=())
         return parse(f"{self.namespace}::{text.strip()}" if not text.lstrip().startswith("(") else self._name + text)
 
-    def __getattr__(self, overload: str) -> Operator:
-        """An overload that has a name."""
-        name = vars(self).get("_name")
-        found = None if overload.startswith("_") else OPERATORS.get(f"{name}.{overload}")
-        if found is None:
-            raise AttributeError(f"The underlying op of '{name}' has no overload name '{overload}'")
-        return found
-
-    def overloads(self) -> list[str]:
-        """Return the names of all overloads."""
-        first = f"{self._name}."
-        return ["default", *(name.removeprefix(first) for name in OPERATORS if name.startswith(first))]
-
-    def __repr__(self) -> str:
-        return self._name.replace("::", ".")
+    def __reduce__(self) -> Any:
+        return overload_of, (self.namespace, self._opname, self._overloadname)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         values = (*args, *kwargs.values())
         if ASKING and (state.classes or state.modes) and ((found := overriding(values)) or state.modes):
             return asked(self, found if state.classes else [], args, kwargs)
+        if self.schema is not None:
+            args, kwargs = import_module("._library.arguments", __package__).checked(self._schema, args, kwargs)
         if CLASSES and among(values):
             return self._recorded(lambda *args, **kwargs: class_hooks.ask(self, args, kwargs), args, kwargs)
         device = self._device(args, kwargs)
         kernel = self.kernels.get("Autograd") or self.kernels.get(f"Autograd{device}")
-        try:
-            if kernel is not None and not below.depth and kernel is not _unregistered.fallthrough_kernel:
-                return kernel(*args, **kwargs)
-            return self._run(device, args, kwargs)
-        except (TypeError, RuntimeError):
-            found = other_overload(self, args, kwargs)
-            if found is None:
-                raise
-        return found(*args, **kwargs)
+        if kernel is not None and not below.depth and kernel is not _unregistered.fallthrough_kernel:
+            return kernel(*args, **kwargs)
+        return self._run(device, args, kwargs)
 
     def _device(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         """Return the type of the device whose kernel a call is for: of its first tensor, or of the argument `device`.
@@ -138,11 +130,14 @@ class Operator(OpOverload):
         """Call the kernel for a type of devices."""
         for key in ("Meta" if device == "META" else device, "CompositeExplicitAutograd"):
             if key in self.kernels and key not in self.disabled:
-                return self._recorded(self.kernels[key], args, kwargs)
+                kernel = self.kernels[key]
+                if here.recorder is not None:
+                    kernel = import_module("._library.recording", __package__).recorded(self, kernel)
+                return self._recorded(kernel, args, kwargs)
         if "CompositeImplicitAutograd" in self.kernels:
             return self.kernels["CompositeImplicitAutograd"](*args, **kwargs)
         if self.function is not None and not _unregistered.tensors_in((*args, *kwargs.values())):
-            raise RuntimeError(f"{self.__name__} does not have a kernel registered for {device.lower()}. Please use "
+            raise RuntimeError(f"{self._opname} does not have a kernel registered for {device.lower()}. Please use "
                                f"register_kernel to do so.")
         if self.schema is not None:
             self._schema.bound(args, kwargs)
@@ -175,6 +170,9 @@ class Operator(OpOverload):
         tensors = _unregistered.tensors_in(args)
         if not (mode.batches or mode.record and any(node_of(t) is not None for t in tensors)):
             return self._checked(kernel(*args, **kwargs), args, kwargs)
+        if (self.vmap is None and not self.is_mutable and any(type(t._storage).rank for t in tensors)
+                and not any(isinstance(arg, (list, tuple)) and _unregistered.tensors_in(arg) for arg in args)):
+            return one_by_one(self, args, kwargs)       # a kernel may look at memory
         return step_of(self, kernel, kwargs).apply(*args)
 
     def _checked(self, output: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -203,38 +201,57 @@ class Operator(OpOverload):
         return output
 
 
-def other_overload(operator: Any, args: Any, kwargs: Any) -> Operator | None:
-    """Return another overload of the operator that takes the arguments, if this one does not; None if none does."""
-    first = f"{operator.namespace}::{operator._opname}"
-    for name, other in OPERATORS.items():
-        if name == first or name.startswith(f"{first}."):
-            try:
-                other._schema.bound(args, kwargs)
-            except RuntimeError:
-                continue
-            return None if other is operator else other
-    return None
-
-
-class NamedOverloads:
-    """An operator all of whose overloads have names: a call chooses the first that takes the arguments."""
+class OperatorPacket(OpOverloadPacket):
+    """An operator that a program defines: its overloads are attributes. A call chooses the first that takes the
+    arguments.
+    """
 
     def __init__(self, namespace: str, name: str) -> None:
-        self.namespace, self._opname = namespace, name
-        self.__name__, self._qualified_op_name = name, f"{namespace}::{name}"
+        super().__init__(namespace, name, self.__call__)
+        self._opname = name
 
     def __getattr__(self, overload: str) -> Operator:
-        found = OPERATORS.get(f"{vars(self)['namespace']}::{vars(self)['_opname']}.{overload}")
-        if found is None:
-            raise AttributeError(f"The underlying op of '{self.namespace}.{self._opname}' has no overload name "
-                                 f"'{overload}'")
+        name = vars(self)["_qualified_op_name"]
+        found = OPERATORS.get(name if overload == "default" else f"{name}.{overload}")
+        if found is None or not found.defined:
+            raise AttributeError(f"The underlying op of '{self}' has no overload name '{overload}'")
         return found
 
+    def __reduce__(self) -> Any:
+        return packet_of, (self.namespace, self.__name__)
+
+    def overloads(self) -> list[str]:
+        """Return the names of all overloads."""
+        return [operator._overloadname for operator in self._overloads()]
+
+    def _overloads(self) -> list[Operator]:
+        first = self._qualified_op_name
+        return [operator for name, operator in OPERATORS.items()
+                if (name == first or name.startswith(f"{first}.")) and operator.defined]
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        found = other_overload(self, args, kwargs)
-        if found is None:
-            raise RuntimeError(f"No overload of {self._qualified_op_name} takes these arguments")
-        return found(*args, **kwargs)
+        if ASKING and state.classes and (found := overriding((*args, *kwargs.values()))):
+            return asked(self, found, args, kwargs)
+        overloads = self._overloads()
+        if len(overloads) == 1 or any(operator.schema is None for operator in overloads):
+            return overloads[0](*args, **kwargs)
+        takes = import_module("._library.arguments", __package__).takes
+        for operator in overloads:
+            if takes(operator._schema, args, kwargs):
+                return operator(*args, **kwargs)
+        schemas = "\n\n".join(f"Declaration: {operator._schema}" for operator in overloads)
+        raise RuntimeError(f"Overloaded torch operator invoked from Python failed to match any schema:\n{schemas}")
+
+
+@cache
+def packet_of(namespace: str, name: str) -> OperatorPacket:
+    """Return the operator of a name, with all its overloads."""
+    return OperatorPacket(namespace, name)
+
+
+def overload_of(namespace: str, name: str, overload: str) -> Operator:
+    """Return an overload of an operator."""
+    return getattr(packet_of(namespace, name), overload)  # type: ignore[no-any-return]
 
 
 def step_of(operator: Operator, kernel: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
@@ -260,7 +277,7 @@ def step_of(operator: Operator, kernel: Callable[..., Any], kwargs: dict[str, An
         @staticmethod
         def backward(ctx: Any, *gradients: Any) -> Any:
             if operator.backward is None:
-                raise RuntimeError(f"Trying to backward through {operator}.default but no autograd formula was "
+                raise RuntimeError(f"Trying to backward through {operator} but no autograd formula was "
                                    "registered. Please use register_autograd to add one.")
             found = operator.backward(ctx, *gradients)
             count = getattr(ctx, "argument_count_", None)
@@ -270,13 +287,15 @@ def step_of(operator: Operator, kernel: Callable[..., Any], kwargs: dict[str, An
         def vmap(info: Any, in_dims: Any, *inputs: Any) -> Any:
             return operator.vmap(info, in_dims, *inputs, **kwargs)
         Step.vmap = staticmethod(vmap)      # type: ignore[method-assign]
+    Step._node_class.__name__ = f"GeneratedBackwardFor_{str(operator).replace('.', '_')}Backward"
     return Step
 
 
 class HigherOrderOperator:
     """An operator whose arguments include functions: `py_impl` registers what it runs.
 
-    Kernels of autograd, of transforms and of tracers are kept, and not called: the kernel for tensors runs on the tape.
+    Kernels of transforms and of tracers are kept, and not called: the kernel for tensors runs on the tape. A kernel of
+    autograd is called where there is no other.
     """
 
     def __init__(self, name: str, *, cacheable: bool = False) -> None:
@@ -302,7 +321,7 @@ class HigherOrderOperator:
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         by_name = {getattr(key, "name", key): kernel for key, kernel in self.py_kernels.items()}
-        for name in ("CompositeExplicitAutograd", "CompositeImplicitAutograd", "CPU"):
+        for name in ("CompositeExplicitAutograd", "CompositeImplicitAutograd", "CPU", "Autograd", "AutogradCPU"):
             if name in by_name:
                 return by_name[name](*args, **kwargs)
         raise NotImplementedError(f"{self._name} has no kernel for tensors: register one with py_impl")
@@ -315,8 +334,8 @@ class _OpNamespace:
         self.name = self.__name__ = name
 
     def __getattr__(self, op: str) -> Any:
-        if (operator := OPERATORS.get(f"{self.name}::{op}")) is not None and operator.defined:
-            return operator
+        if (packet := packet_of(self.name, op))._overloads():
+            return packet
         if self.name == "higher_order":
             operators = import_module(".operators", f"{__name__.rpartition('.')[0]}._higher_order_ops")
             if op in operators.__all__:
@@ -324,8 +343,6 @@ class _OpNamespace:
         if self.name in ("aten", "prim", "prims") and (not op.startswith("__") or op.strip("_") in OPERATORS_OF_PYTHON):
             setattr(self, op, OpOverloadPacket(self.name, op, function_of(op)))
             return getattr(self, op)
-        if any(name.startswith(f"{self.name}::{op}.") for name in OPERATORS):
-            return NamedOverloads(self.name, op)
         raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{op}'")
 
 

@@ -39,6 +39,14 @@ __all__ = ["CustomOpDef", "Library", "custom_op", "define", "fallthrough_kernel"
 globals().update(unsupported(_ABSENT, "torch.library", "there is no Triton here: its kernels are compiled for a GPU"))
 
 
+# PyTorch's dispatch keys, of which those for devices, shapes, autograd and all of them have an effect here
+KEY = re.compile("(Auto(grad|cast)|Sparse(Csr)?|Quantized|NestedTensor)?(CPU|CUDA|HIP|XLA|MPS|IPU|XPU|HPU|VE|Lazy|MTIA|"
+                 "MAIA|PrivateUse[123]|Meta|Other|NestedTensor|Functionality)?|Composite(Im|Ex)plicitAutograd("
+                 "NonFunctional|NestedTensor)?|BackendSelect|Python(TLSSnapshot|Dispatcher)?|PreDispatch|Functionalize|"
+                 "ADInplaceOrView|Named|Conjugate|Negative|ZeroTensor|Tracer|(FuncTorch)?(Batched|VmapMode|"
+                 "BatchedDecomposition|DynamicLayer(Front|Back)Mode)|FuncTorchGradWrapper|Dense|Undefined")
+
+
 class _Registrations:
     """The definitions and registrations of a library, which are removed with this object."""
 
@@ -101,9 +109,14 @@ class Library:
         """
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
+        if dispatch_key and self.dispatch_key not in ("", dispatch_key):
+            raise RuntimeError(f"Explicitly provided dispatch key ({dispatch_key}) is inconsistent with the dispatch "
+                               f"key of the enclosing TORCH_LIBRARY_IMPL block ({self.dispatch_key}).")
         name = op_name if isinstance(op_name, str) else op_name._name
         name, key = (name if "::" in name else f"{self.ns}::{name}",
                      dispatch_key or self.dispatch_key or "CompositeImplicitAutograd")
+        if KEY.fullmatch(key) is None:
+            raise RuntimeError(f"could not parse dispatch key: {key}")
         OPERATORS.setdefault(name, Operator(name)).kernels[key] = fn
         self.m.registered.append((name, key))
 
@@ -222,7 +235,10 @@ def custom_op(name: str, fn: Any = None, /, *, mutates_args: Any, device_types: 
         OPERATORS[name] = operator
         for key in _keys(device_types):
             operator.kernels[key] = function
-        operator.kernels["Meta"] = _without_shapes(operator)
+        if operator._schema.returns:
+            operator.kernels["Meta"] = operator.refusal = _without_shapes(operator)
+        else:                                       # nothing has a shape
+            operator.kernels["Meta"] = lambda *args, **kwargs: None
         return CustomOpDef(operator, function)
     return made if fn is None else made(fn)
 
@@ -242,7 +258,7 @@ def _check_schema(operator: Operator, mutates_args: Any, given: str | None) -> N
     found = operator._schema
     if any(a.kwarg_only and a.of_tensors for a in found.arguments):
         raise NotImplementedError(f"custom_op with kwarg-only Tensor args. Please make your tensors not kwarg-only. "
-                                  f"Got: {operator.__name__}{operator.schema}")
+                                  f"Got: {operator._opname}{operator.schema}")
     written = {a.name for a in found.arguments if a.alias_info is not None and a.alias_info.is_write}
     if given is not None and mutates_args != "unknown" and written != set(mutates_args):
         raise ValueError(f"Attempted to create a custom op with `mutates_args={mutates_args}` and `schema={given}. The "

@@ -4,12 +4,14 @@ from __future__ import annotations
 from typing import Any
 
 from ..autograd.function import Function
+from ..autograd.graph import Node
 from ..core.tape import Leaf
 from ..core.undefined import Error, failing
 
 AccumulateGrad = Leaf
 
 
+@Node.register
 class DelayedError:
     """A function that returns its tensors, and whose backward raises RuntimeError with a message."""
 

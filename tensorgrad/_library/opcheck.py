@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from .. import api
+from .. import _unregistered, api
 from .._tensor import Tensor
 from ..utils._pytree import tree_leaves, tree_map
 
@@ -28,7 +28,7 @@ def opcheck(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
     test_aot_dispatch_dynamic: `torch.compile` of the operator has equal results and gradients
 
     Input: test_utils: names of the tests to run, by default all
-    Errors: OpCheckError if a test fails, unless raise_exception is False; RuntimeError for another name
+    Errors: OpCheckError if a test fails, unless raise_exception is False; ValueError for another name
     https://pytorch.org/docs → torch.library.opcheck
 
     >>> import tensorgrad as torch
@@ -38,12 +38,13 @@ def opcheck(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
     >>> torch.library.opcheck(halve, (torch.ones(2),), raise_exception=False)["test_faketensor"]  # doctest: +ELLIPSIS
     RuntimeError('There was no fake impl registered for <CustomOpDef(doc::halve)>...')
     """
-    operator, names = getattr(op, "_opoverload", op), (test_utils,) if isinstance(test_utils, str) else test_utils
+    operator = getattr(op, "_opoverload", None) or getattr(op, "default", op)
+    names = (test_utils,) if isinstance(test_utils, str) else test_utils
     if not hasattr(operator, "_schema"):
         raise ValueError(f"opcheck(op, ...): op must be instance of OpOverload. Got {type(op)}")
     if unknown := set(names) - set(TESTS):
-        raise RuntimeError(f"opcheck(op, ..., test_utils={test_utils}), expected test_utils to be subset of "
-                           f"{tuple(TESTS)}, got {unknown}")
+        raise ValueError(f"opcheck(op, ..., test_utils={test_utils}), expected test_utils to be subset of "
+                         f"{tuple(TESTS)} but it was not: {unknown}")
     found: dict[str, Any] = {}
     for name in names or TESTS:
         try:
@@ -92,19 +93,28 @@ def check_schema(operator: Any, args: Any, kwargs: Any, close: Any) -> None:
 
 
 def check_registration(operator: Any, args: Any, kwargs: Any, close: Any) -> None:
-    if not any(t.requires_grad for t in tensors((args, kwargs))):
+    given = tensors((args, kwargs))
+    if not any(t.requires_grad for t in given) or operator.backward or operator.function or not REGISTERED.isdisjoint(
+            operator.kernels):
         return
-    if not (operator.backward or operator.function or "Autograd" in operator.kernels
-            or "CompositeImplicitAutograd" in operator.kernels):
-        raise RuntimeError(f"{operator} has a kernel for a device, and none for autograd: its results have no right "
-                           f"gradients. Please use register_autograd to add a formula")
+    before = _unregistered.MODES[0]
+    _unregistered.MODES[0] = "nothing"
+    try:
+        made = tensors(operator(*args, **kwargs))
+    finally:
+        _unregistered.MODES[0] = before
+    if any(out.requires_grad and not any(out is t for t in given) for out in made):
+        raise AssertionError(f"{operator.name()}: at least one output of this operator has requires_grad=True but the "
+                             f"operator does not have an autograd kernel defined at an autograd key (e.g. DispatchKey::"
+                             f"Autograd). Please use register_autograd to add a formula, or register a kernel that "
+                             f"consists of functions of tensors for CompositeImplicitAutograd")
 
 
 def check_shapes(operator: Any, args: Any, kwargs: Any, close: Any) -> None:
     with api.no_grad():
         real = tensors(operator(*copied(args), **copied(kwargs)))
         shapes = tensors(operator(*copied(args, "meta"), **copied(kwargs, "meta")))
-    text = (f"When comparing the output of {operator}.default on FakeTensor and concrete Tensors, found mismatched "
+    text = (f"When comparing the output of {operator} on FakeTensor and concrete Tensors, found mismatched "
             f"tensor metadata: ")
     if len(real) != len(shapes):
         raise RuntimeError(f"{text}{len(real)} and {len(shapes)} tensors")
@@ -131,5 +141,6 @@ def check_compiled(operator: Any, args: Any, kwargs: Any, close: Any) -> None:
     package.testing.assert_close(found[1], found[0], **close)
 
 
+REGISTERED = {"Autograd", "AutogradCPU", "AutogradCUDA", "CompositeImplicitAutograd"}
 TESTS = {"test_schema": check_schema, "test_autograd_registration": check_registration,
          "test_faketensor": check_shapes, "test_aot_dispatch_dynamic": check_compiled}

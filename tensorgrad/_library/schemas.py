@@ -85,9 +85,12 @@ class Schema:
 
     def bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the arguments of a call by position, and those by name alone, with default values filled in."""
-        if len(args) > sum(not a.kwarg_only for a in self.arguments):
-            raise RuntimeError(f"{self.name}() expected at most {sum(not a.kwarg_only for a in self.arguments)} "
-                               f"argument(s) but received {len(args)} argument(s). Declaration: {self}")
+        if len(args) > (most := sum(not a.kwarg_only for a in self.arguments)):
+            raise RuntimeError(
+                f"{self.name}() expected at most {most} argument(s) but received {len(args)} argument(s). "
+                f"Declaration: {self}" if most == len(self.arguments) else
+                f"{self.name}() takes {most} positional argument(s) but {len(args)} was/were given.  Declaration: "
+                f"{self}")
         given, rest = list(args), dict(kwargs)
         by_name: dict[str, Any] = {}
         for place, argument in enumerate(self.arguments):
@@ -186,6 +189,8 @@ def _value(text: str, base: str) -> Any:
         value = literal_eval(text)
     except (SyntaxError, ValueError):
         return text                     # a name, as of a layout
+    if base == "float" and type(value) is int:
+        return float(value)
     return device(value) if base == "Device" and isinstance(value, str) else value
 
 

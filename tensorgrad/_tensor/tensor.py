@@ -71,6 +71,15 @@ def _outside_transforms(name: str, running: Any, more: str = "") -> None:
         raise RuntimeError(UNDER_TRANSFORM.format(name, more))
 
 
+def _check_source(cls: Any, data: Any) -> None:
+    """Raise PyTorch's error for a tensor that a subclass's instance cannot be made of."""
+    if not isinstance(data, TensorBase):
+        raise TypeError(f"_make_subclass(): argument 'data' (position 2) must be Tensor, not {type(data).__name__}")
+    if is_own(data) and not issubclass(type(data), cls):
+        raise RuntimeError(f"Creating a new Tensor subclass {cls.__name__} but the raw Tensor object is already "
+                           f"associated to a python object of type {type(data).__name__}")
+
+
 def _is_in_format(array: Any, memory_format: Any) -> bool:
     """Return True if an array's elements are contiguous in the order of a memory format that is not the plain one."""
     axes = (0, 2, 3, 1) if memory_format is dtypes.channels_last else (0, 2, 3, 4, 1)
@@ -128,9 +137,11 @@ class Tensor(TensorBase):
     @staticmethod
     def _make_subclass(cls: Any, data: Any, require_grad: bool = False) -> Any:
         """Return a leaf of class `cls` that shares the memory of `data`."""
+        _check_source(cls, data)
         out = new(cls)
         out.array, out._storage = data.array, data._storage.another()
         out._node, out._grad, out.origin = None, None, None
+        out._storage.inference = data._storage.inference
         if require_grad:
             if out.array.dtype.kind not in "fcV":
                 raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
@@ -141,6 +152,7 @@ class Tensor(TensorBase):
 
     def as_subclass(self, cls: Any) -> Any:
         """Return the tensor as an instance of a subclass, with its history."""
+        _check_source(cls, self)
         out = new(cls)
         out.array, out._storage, out._node, out._grad, out.origin = self.array, self._storage, node_of(self), None, None
         return out
@@ -260,10 +272,10 @@ class Tensor(TensorBase):
 
     @property
     def _base(self) -> Any:
-        return None if self.origin is None else root_of(self)
+        return root_of(self) if self._is_view() else None
 
     def _is_view(self) -> bool:
-        return self.origin is not None
+        return self.origin is not None and not self._storage.inference
 
     @property
     def data(self) -> Any:
@@ -344,7 +356,7 @@ class Tensor(TensorBase):
                             f"{type(requires_grad).__name__}")
         if requires_grad and self.array.dtype.kind not in "fcV":
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
-        _outside_transforms("requires_grad_", requires_grad and (mode.transforms or mode.batches), FUNCTIONAL)
+        _outside_transforms("requires_grad_", requires_grad and mode.transforming, FUNCTIONAL)
         self.requires_grad = requires_grad
         return self
 

@@ -15,6 +15,8 @@ from .._tensor import Tensor
 from .._tensor.torch_function import PARSER, instead
 from .._tensor.usual_types import odd, usual
 from ..core import inplace
+from ..core.class_hooks import CLASSES, among
+from ..core.class_hooks import hooks as class_hooks
 from ..core.mode import mode
 from ..core.step_names import naming
 from ..core.tape import TensorBase
@@ -135,6 +137,8 @@ def _with_out(call: Any, exact: bool = False, apart: bool = False, given: bool =
     def with_out(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         if out is None:
             return call(*args, **kwargs)
+        if CLASSES and among((out, *args, *kwargs.values())):
+            return class_hooks.into(call, args, out, kwargs)
         if type(out) is Tensor:
             if apart:
                 inplace.check_writeable(out)

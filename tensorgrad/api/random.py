@@ -16,6 +16,7 @@ import numpy as np
 from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..core import inplace as _inplace
+from ..core.class_hooks import hooks as class_hooks
 from ..core.class_hooks import is_own
 from ..core.dispatch import fresh, xp
 from ..core.formats import in_channels_last
@@ -579,12 +580,23 @@ def _drawn_like(input: Any, draw: Any, generator: Any) -> Any:
     return tensor_of(values, backend)
 
 
+def _drawn_by_class(name: str, tensor: Any, args: Any, keywords: Any, generator: Any) -> Any:
+    """Let a class that defines `__torch_dispatch__` write random numbers."""
+    _inplace.check_mode(tensor)
+    class_hooks.like(name, tensor, *args, **keywords, **{} if generator is None else {"generator": generator})
+    tensor._storage.wrote()
+    return tensor
+
+
 def _filler(name: str, what: str, errors: str, **defaults: Any) -> None:
     names = list(defaults)
 
     def method(self: Tensor, *args: Any, generator: Generator | None = None, **keywords: Any) -> Tensor:
         if len(args) > len(names) or keywords.keys() - set(names):
             raise TypeError(f"{name}_() takes {', '.join(names)} and generator")
+        if is_own(self) and node_of(self) is None:
+            ending = "" if name != "bernoulli" else ".Tensor" if isinstance([*args, .5][0], TensorBase) else ".float"
+            return _drawn_by_class(f"{name}_{ending}", self, args, keywords, generator)
         given = defaults | dict(zip(names, args, strict=False)) | keywords
         values = [given[n] for n in names]
         if name != "bernoulli" and any(isinstance(v, TensorBase) and v.array.ndim for v in values):
@@ -650,6 +662,10 @@ def random_(input: Tensor, *args: Any, generator: Generator | None = None, to: i
     >>> torch.zeros(2).random_(1)
     tensor([0., 0.])
     """
+    if is_own(input) and node_of(input) is None:
+        named = keywords | ({} if to is None else {"to": to})
+        return _drawn_by_class("random_" + ("", ".to", ".from")[len(args) + len(named)], input, args, named,  # type: ignore[no-any-return]
+                               generator)
     low = keywords.get("from")
     if len(args) == 2:
         low, to = args

@@ -18,7 +18,8 @@ from .._tensor import Tensor
 from ..advice import misfit
 from ..core import inplace as _inplace
 from ..core.casting import is_half, number_array
-from ..core.class_hooks import among
+from ..core.class_hooks import CLASSES, among
+from ..core.class_hooks import hooks as class_hooks
 from ..core.dispatch import SCALAR_TYPES, apply, fresh, move, xp
 from ..core.mode import mode
 from ..core.tape import TensorBase, node_of
@@ -380,6 +381,12 @@ def _assign(target: Any, value: Any) -> None:
 
 def put(target: Any, waiting: Any, value: Any, accumulate: bool = False) -> None:
     """Write, or add, a value at index tensors, in place."""
+    if CLASSES and among((target, value, *waiting)):
+        def index_put(x: Any, indices: Any, value: Any, accumulate: bool = False) -> Any:
+            return apply(OPS["index_put"], x, value, *as_template(x, indices, inside=False)[1], template=as_template(
+                x, indices, inside=False)[0], accumulate=accumulate)
+        class_hooks.written(target, index_put, (list(waiting), value, *[True] * accumulate), {})
+        return
     if value.array.size == 1 and (masks := [t for t in waiting if t is not None and is_hollow(t) and _is_mask(t)]):
         _inplace.overwrite(target, move(target, type(masks[0]._storage)))       # it fits, wherever the mask is true
         return
@@ -413,7 +420,7 @@ def put(target: Any, waiting: Any, value: Any, accumulate: bool = False) -> None
         value = cast(value, target.dtype)
     if tensors and _check_places(target.array.shape, template, tensors):
         tensors = [xp.zeros_like(t) for t in tensors]
-    if mode.record and (node_of(target) is not None or value._node is not None) or among((target, value, *tensors)):
+    if mode.record and (node_of(target) is not None or value._node is not None):
         _inplace.in_place(target, lambda x: apply(OPS["index_put"], x, value, *tensors, template=template,
                                                   accumulate=accumulate))
         return

@@ -317,7 +317,7 @@ class Function(metaclass=FunctionMeta):
             bound = signature(cls.forward).bind(*args, **kwargs)
             bound.apply_defaults()
             args, kwargs = bound.args, bound.kwargs
-        if mode.transforms or mode.batches and not all(level.first for level in mode.batches):
+        if mode.transforming:
             if not apart:
                 raise RuntimeError("In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, "
                                    "jacrev, ...), it must override the setup_context staticmethod. For more details, "

@@ -176,7 +176,7 @@ def _by_columns(func: Any, inputs: Any, create_graph: bool, strict: bool, vector
     if not vectorize:
         raise NotImplementedError("Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly "
                                   "implemented for `vectorize=True`.")
-    from ..func import vmap
+    from .._vmap_internals import _vmap
     from ..func.forward import unit_vectors
     several_outputs, sizes = False, [x.numel() for x in points]
 
@@ -188,7 +188,7 @@ def _by_columns(func: Any, inputs: Any, create_graph: bool, strict: bool, vector
             pairs = [forward_ad.unpack_dual(out) for out in _tensors(outputs, "outputs", "None")[1]]
             return tuple(api.zeros_like(value) if t is None else t for value, t in pairs)
     vectors = unit_vectors(points, sizes)
-    columns = vmap(push)(*vectors) if not among(points) else tuple(     # vmap does not map over classes of a program
+    columns = _vmap(push)(*vectors) if not among(points) else tuple(     # vmap does not map over classes of a program
         map(api.stack, zip(*[push(*[v[i] for v in vectors]) for i in range(sum(sizes))], strict=True)))
     parts = []
     for column in columns:
@@ -220,7 +220,7 @@ def hessian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, s
 
     def slope(*points: Any) -> Any:
         if outer_jacobian_strategy == "forward-mode":
-            points = tuple(_leaf(x) for x in points)
+            points = tuple(x.requires_grad_() for x in points)
         found = jacobian(number, points, create_graph=True)
         _check_dependence(found, "jacobian", strict)
         return found
@@ -243,18 +243,10 @@ def _tensors(given: Any, what: str, function: str) -> tuple[bool, tuple[Any, ...
     return isinstance(given, tuple), values
 
 
-def _leaf(x: Any) -> Any:
-    """Ask for gradients with respect to a tensor: inside of transforms, too, where `requires_grad_` is refused."""
-    if x.array.dtype.kind not in "fcV":
-        raise RuntimeError("only Tensors of floating point dtype can require gradients")
-    x.requires_grad = True
-    return x
-
-
 def _points(inputs: Any, function: str, create_graph: bool) -> tuple[bool, tuple[Any, ...]]:
     """Return the inputs to differentiate by: detached, unless create_graph is set and they require gradients."""
     several, tensors = _tensors(inputs, "inputs", function)
-    return several, tuple(x.view_as(x) if create_graph and x.requires_grad else _leaf(x.detach())
+    return several, tuple(x.view_as(x) if create_graph and x.requires_grad else x.detach().requires_grad_()
                           for x in tensors)
 
 

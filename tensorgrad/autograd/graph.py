@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -10,8 +11,46 @@ from ..core.anomaly import disable_saved_tensors_hooks, save_on_cpu, saved_tenso
 from ..core.engine import GradientEdge
 from ..core.engine import edge_of as get_gradient_edge
 from ..core.mode import mode as autograd
-from ..core.node import Node, RemovableHandle
+from ..core.node import Node as Step
+from ..core.node import RemovableHandle
 from ..core.tape import Leaf, TensorBase, node_of
+from .function import FunctionCtx
+
+
+class Node(ABC):
+    """The abstract class of all `grad_fn`, of the ends of the tape and of the contexts of Functions.
+
+    https://pytorch.org/docs → torch.autograd.graph.Node
+
+    >>> import tensorgrad as torch
+    >>> isinstance(torch.ones(1, requires_grad=True).exp().grad_fn, Node)
+    True
+    """
+
+    @abstractmethod
+    def name(self) -> str:
+        """The name of the step."""
+
+    @property
+    @abstractmethod
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        """The steps that gradients flow on to, each with the number of the output that it was."""
+
+    @abstractmethod
+    def metadata(self) -> dict[Any, Any]:
+        """A dictionary for notes about the step."""
+
+    @abstractmethod
+    def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call `fn(grad_inputs, grad_outputs)` after the step was pulled."""
+
+    @abstractmethod
+    def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call `fn(grad_outputs)` before the step is pulled."""
+
+    @classmethod
+    def __subclasshook__(cls, other: type) -> Any:
+        return issubclass(other, (Step, FunctionCtx)) or NotImplemented
 
 
 class MultiHandle:

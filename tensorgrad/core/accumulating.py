@@ -8,7 +8,7 @@ from typing import Any
 from ..storage.sparse import add_into, joined
 from .class_hooks import is_own
 from .dispatch import wrap, xp
-from .tape import TensorBase
+from .tape import TensorBase, node_of
 from .unbroadcast import added
 
 # Held while a leaf's .grad is read and written: several threads may sweep at once, and a hook may begin another sweep
@@ -23,7 +23,10 @@ def accumulate(tensor: Any, g: Any, owned: bool = False) -> None:
     with one_at_a_time:
         before = tensor._grad
         if isinstance(g, TensorBase):
-            tensor._grad = copied(g) if before is None else plus(before, g)
+            if before is not None and is_own(before) and node_of(g) is node_of(before) is None:
+                before.add_(g)          # the class keeps its object
+            else:
+                tensor._grad = copied(g) if before is None else plus(before, g)
             return
         array, backend = tensor.array, type(tensor._storage)
         if type(g) in backend.layouts or before is not None and before._storage.dense is not None:

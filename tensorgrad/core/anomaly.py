@@ -5,19 +5,20 @@ import warnings
 from os.path import dirname, join
 from typing import Any
 
-from . import dispatch, fused, tape
 from .mode import Switch, mode
 from .step import PlainStep
 
 
 def keep_trace(node: Any) -> None:
-    """Record the stack of a step's forward call."""
+    """Record the stack of a step's forward call, down to the function of tensors that the program called."""
     import traceback
-    node.trace = traceback.format_list([line for line in traceback.extract_stack() if line.filename not in _INSIDE])
+    node.trace = traceback.format_list([line for line in traceback.extract_stack()
+                                        if not line.filename.startswith(_INSIDE)])
 
 
-_INSIDE = {__file__, fused.__file__, tape.__file__, dispatch.__file__,
-           "<frozen runpy>", join(dirname(dirname(__file__)), "__main__.py")}      # python -m tensorgrad
+_PACKAGE = dirname(dirname(__file__))
+_INSIDE = ("<frozen runpy>", join(_PACKAGE, "__main__.py"),             # python -m tensorgrad
+           *(join(_PACKAGE, folder, "") for folder in "_tensor api core interpret kernels ops runtime".split()))
 
 
 def pack_saved(node: Any) -> None:

@@ -39,12 +39,13 @@ def disabled_dispatch(func: Any, types: Any, args: Any = (), kwargs: Any = None)
 class ClassHooks:
     """The registered functions."""
 
-    __slots__ = ("run", "like", "written", "detached", "relinked", "number", "back", "note",
+    __slots__ = ("run", "like", "written", "into", "detached", "relinked", "number", "back", "note",
                  "wrapper", "ask")
 
     run: Any            # run(op, args, params): apply an op of the table
     like: Any           # like(name, tensor, …): `zeros_like` and its kin
     written: Any        # written(target, function, args, kwargs): run an in-place method
+    into: Any           # into(function, args, out, kwargs): run a function with `out=`
     detached: Any       # detached(tensor): an alias without history
     relinked: Any       # relinked(tensor, edge): an alias with another place on the tape
     number: Any         # number(tensor): the only element, as a Python number

@@ -92,10 +92,15 @@ class Mode(threading.local):
         # a generator for all random numbers, while a model runs on tensors without values
         self.quiet: Any = None
         self.batches: tuple[Any, ...] = ()      # the running vmaps, the outermost first
-        self.transforms = 0                     # the number of running derivatives of functions
+        self.transforms = 0                     # the number of running derivatives of functions, and `functionalize`s
         self.sweep: Any = None                  # the running backward
         self.watching = Watching()
         self.tangents = Tangents()
+
+    @property
+    def transforming(self) -> bool:
+        """True while a function transform runs. The first vmap, and batches of gradients, are none."""
+        return self.transforms > 0 or any(not level.first for level in self.batches)
 
     def set_grad(self, on: bool) -> None:
         self.grad = on

@@ -159,11 +159,12 @@ class Node:
 
     @property
     def metadata(self) -> dict[Any, Any]:
-        """A dictionary for whatever a program wants to note about this step."""
+        """A dictionary for whatever a program wants to note about this step; in anomaly mode, with its traceback."""
         try:
             return self._metadata
         except AttributeError:
-            self._metadata: dict[Any, Any] = {}
+            trace = getattr(self, "trace", None)
+            self._metadata: dict[Any, Any] = {} if trace is None else {"traceback_": trace}
             return self._metadata
 
     def without_hooks(self) -> Node:

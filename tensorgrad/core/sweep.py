@@ -206,7 +206,7 @@ def _step(node: Any, g: Any, grads: dict[Any, Any], owned: set[Any], useful: Any
     if not retain_graph:
         node.free()
     shared = create_graph or node.shares
-    if hooks is not None and hooks.after:
+    if (hooks := node.hooks) is not None and hooks.after:       # a hook on saved values may have added the first
         pulled, shared = hooked_after(node, pulled, seen, create_graph), True
     for e, ge in pulled:
         if e not in grads:

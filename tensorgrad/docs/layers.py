@@ -63,9 +63,10 @@ LAYERS = [
     Layer("training", "modules, optimizers, function transforms, files, data, devices", [
         "runtime.settings amp nn optim utils func cuda accelerator linalg fft special signal random "
         "distributions serialization multiprocessing autograd.sparse_gradcheck autograd.gradcheck "
-        "autograd.functional futures functional types hub __future__ graph.inputs graph.lowered graph.lowering"]),
+        "_vmap_internals autograd.functional futures functional types hub __future__ graph.inputs graph.lowered "
+        "graph.lowering"]),
     Layer("tools", "pictures, symbolic models, exports, experiments, PyTorch's further modules", [
-        "_VF _vmap_internals "
+        "_VF "
         "array_api viz docs testing symbolic layers experiment distributed jit backends version compiler benchmark "
          "_aten _logging _unregistered _ops _custom_ops _subclasses _custom_op _tensor_str _copying storages _dynamo "
          "_inductor _functorch _library _higher_order_ops _jit_internal _linalg_utils _lobpcg _lowrank _prims_common "

@@ -9,6 +9,7 @@ from functools import wraps
 from typing import Any
 
 from .._tensor import Tensor
+from ..core.mode import mode
 from ..interpret.batching import shown
 from ..utils._pytree import tree_map_only
 
@@ -59,7 +60,11 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
                 copies[id(x)] = x, copy, copy._version
             return copies[id(x)][1]
         args, kwargs = tree_map_only(Tensor, copied, (args, kwargs))
-        results = func(*args, **kwargs)
+        mode.transforms += 1
+        try:
+            results = func(*args, **kwargs)
+        finally:
+            mode.transforms -= 1
         originals = {}
         for x, copy, version in copies.values():
             originals[id(copy)] = x

@@ -101,7 +101,7 @@ def copied(lowered: Graph, copies: dict[Node, Node], graph: Graph, modules: dict
                 args = tuple(_branch(arg, next(named), graph, modules) if isinstance(arg, Graph) else arg
                              for arg in args)
             if new is NotImplemented:
-                new = graph.create_node(node.op, target, args, params, node.name)
+                new = graph.create_node(node.op, target, args, params, getattr(target, "_opname", node.name))
                 new.meta = meta
             new.meta["val"] = node.meta["scalar"] if "scalar" in node.meta else shaped(node)
             copies[node] = new

@@ -140,6 +140,8 @@ def run(op: Any, args: Any, params: Any) -> Any:
             _record(op, args, edges, needs, params, outs)
         return outs
     if not isinstance(result, TensorBase):
+        if result is not None:
+            raise RuntimeError(f"Unable to cast Python instance of type {type(result)} to C++ type 'at::Tensor'")
         return result
     if any(result is a for a in args):
         result = detached(result)
@@ -252,7 +254,7 @@ def written(target: Any, function: Any, args: Any, kwargs: Any) -> Any:
     if name == "copy":
         like("copy_", target, *kwargs.values() if kwargs else args)
     elif hasattr(type(target), f"{name}_"):
-        like(f"{name}_{overload(name, *args[:1])}", target, *args, **kwargs)
+        like(f"{name}_{overload(name, *args[name == 'masked_fill':][:1])}", target, *args, **kwargs)
     else:
         like("copy_", target, result if recording else like(name, target, *args, **kwargs))
     target._storage.wrote()
@@ -261,9 +263,25 @@ def written(target: Any, function: Any, args: Any, kwargs: Any) -> Any:
     return target
 
 
+def into(function: Any, args: Any, out: Any, kwargs: Any) -> Any:
+    """Run a function with `out=`: by its overload for that, or, with several results, by `copy_`."""
+    outs = (out,) if isinstance(out, TensorBase) else tuple(out)
+    if mode.grad and any(isinstance(t, TensorBase) and t.requires_grad for t in (*args, *kwargs.values(), *outs)):
+        raise RuntimeError(f"{function.__name__}(): functions with out=... arguments don't support automatic "
+                           "differentiation, but one of the arguments requires grad.")
+    if isinstance(out, TensorBase):
+        like(f"{function.__name__}.out", *args, out=out, **kwargs)
+    else:
+        for target, result in zip(outs, function(*args, **kwargs), strict=True):
+            like("copy_", target, result)
+    for target in outs:
+        target._storage.wrote()
+    return out
+
+
 # in-place operators under other names than the functions that compute their values
 IN_PLACE = {"copied": "copy", "filled": "fill", "absolute": "abs", "_fill": "fill"}
 
 
-hooks.register(run=run, like=like, written=written, detached=detached, relinked=relinked,
+hooks.register(run=run, like=like, written=written, into=into, detached=detached, relinked=relinked,
                number=number, back=back, note=note, wrapper=made_wrapper, ask=ask)

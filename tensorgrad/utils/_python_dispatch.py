@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
-from inspect import signature
+from inspect import signature, unwrap
 from types import FunctionType
 from typing import Any
 
 from .._tensor import Tensor
 from .._tensor.torch_function import METHODS, state
+from ..core.class_hooks import among
+from ..core.class_hooks import hooks as class_hooks
 from ..device import device as Device
 from ..device import get_default_device
 from ..overrides import TorchFunctionMode, resolve_name
@@ -84,6 +86,11 @@ class TorchDispatchMode:
         state.modes = state.modes[:-1]
 
     @classmethod
+    def is_infra_mode(cls) -> bool:
+        """Return False; a mode that only serves others overrides it."""
+        return False
+
+    @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> Any:
         """Return an instance, by an older spelling."""
         return cls(*args, **kwargs)
@@ -101,9 +108,9 @@ class _Functions(TorchFunctionMode):
             func, args = import_module(PACKAGE).select, (args[0], 0, args[1])
         elif func is Tensor.__rpow__:
             func, args = import_module(PACKAGE).pow, args[::-1]
-        elif (resolve_name(func) or "").startswith("torch.nn.init."):
+        elif func is Tensor.backward or (resolve_name(func) or "").startswith("torch.nn.init."):
             with self:                          # no operator; what it calls are some
-                return func.__wrapped__(*args, **kwargs)
+                return unwrap(func)(*args, **kwargs)
         elif func.__class__ is FunctionType and func.__name__ in FACTORIES and "out" not in kwargs:
             return self._made(func.__name__, types, args, dict(kwargs))
         if rule := getattr(func, "dispatch_rules", {}).get(type(self.mode)):
@@ -111,8 +118,14 @@ class _Functions(TorchFunctionMode):
         operator = func if hasattr(func, "dispatch_rules") else _operator(func, args, kwargs)
         if operator is None:
             return func(*args, **kwargs)
-        return self.mode.__torch_dispatch__(operator, types, args, kwargs)
-
+        if getattr(method := self.mode.__torch_dispatch__, "__self__", self.mode) is not self.mode:
+            raise RuntimeError(f"Defining your mode's `__torch_dispatch__` as a classmethod is not supported, please "
+                               f"make it a plain method: {type(self.mode).__name__}")
+        found = method(operator, types, args, kwargs)
+        if found is NotImplemented and among((*args, *kwargs.values())):
+            with self.mode:                     # the class's own calls come to the mode
+                return class_hooks.ask(operator, args, kwargs)
+        return found
 
     def _made(self, name: str, types: Any, args: Any, kwargs: Any) -> Any:
         """Hand a function that makes a tensor to the mode, with a list of sizes, the device, and no gradient."""
@@ -193,8 +206,8 @@ def _get_current_dispatch_mode() -> Any:
 
 
 def is_in_torch_dispatch_mode(include_infra_modes: bool = True) -> bool:
-    """Return True if a mode is on."""
-    return _get_current_dispatch_mode() is not None
+    """Return True if a mode is on, of those that serve others only if they are included."""
+    return any(include_infra_modes or not mode.is_infra_mode() for mode in _get_current_dispatch_mode_stack())
 
 
 @contextmanager

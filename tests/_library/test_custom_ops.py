@@ -245,6 +245,77 @@ def operators_of_wrappers(torch):
     return [t.held for t in found], first == view, first == other
 
 
+@program
+def calls_are_checked_by_the_schema(torch):
+    def show(*args, **kwargs):
+        seen.append([str(a) for a in args] + [f"{k}={v}" for k, v in kwargs.items()])
+        return args[0][0] * 1
+    seen, x = [], torch.ones(2)
+    with torch.library._scoped_library("made_checks", "FRAGMENT") as library:
+        library.define("f(Tensor[] xs, int[] k, int? n=None, bool b=False, *, str s='q', Scalar v=1, "
+                       "ScalarType? d=None, float r=0, int[2] z=0) -> Tensor")
+        library.impl("f", show, "CPU")
+        f = torch.ops.made_checks.f
+        calls = [lambda: f([x], [1], r=3, z=4), lambda: f((x,), (1, True), 3), lambda: f([x], [1], b=1),
+                 lambda: f([x], [1], d=torch.float32, v=2.5), lambda: f([x], k=[1], r=torch.tensor(2)),
+                 lambda: f([x], [1], n=2.5), lambda: f([x, 3], [1]), lambda: f([x], ["a"]), lambda: f([x], [1], s=3),
+                 lambda: f([x], [1], v="x"), lambda: f(x, [1]), lambda: f([x]), lambda: f([x], [1], d="float"),
+                 lambda: f([x], [1], None, True, 5), lambda: f([x], [1], q=5), lambda: f([x], [1], r=1j)]
+        return [*map(attempt, calls), seen, attempt(lambda: library.impl("f", show, "Cpu"))]
+
+
+@program
+def overloads_are_named(torch):
+    x = torch.ones(2)
+    with torch.library._scoped_library("made_overloads", "FRAGMENT") as library:
+        library.define("mul(Tensor x, float s=2.) -> Tensor")
+        library.define("mul.two(Tensor x, Tensor y) -> Tensor")
+        library.impl("mul", lambda x, s=2.0: x * s, "CPU")
+        library.impl("mul.two", lambda x, y: x + y, "CPU")
+        op = torch.ops.made_overloads.mul
+        return [[str(each) for each in (op, op.default, op.two)], [repr(each) for each in (op, op.default, op.two)],
+                op.overloads(), op.default.overloadpacket is op, op.two.__name__, op.default.name(), op(x), op(x, 3),
+                op(x, x), attempt(lambda: op.three), attempt(lambda: op.two(x)), attempt(lambda: op("a"))[0],
+                isinstance(op, torch._ops.OpOverloadPacket), isinstance(op.two, torch._ops.OpOverload)]
+
+
+@program
+def graphs_keep_operators(torch):
+    """A kernel that looks at memory is a step; one of several results, too, with its gradient."""
+    from importlib import import_module
+    make_fx = import_module(f"{torch.__name__}.fx.experimental.proxy_tensor").make_fx
+    op, halves = scaled(torch, "kept"), torch.library.custom_op(f"made_{torch.__name__}::halves", mutates_args=())
+
+    def parts(x):
+        return torch.from_numpy(x.detach().numpy()[:1] * 2), torch.from_numpy(x.detach().numpy()[1:] * 3)
+    parts.__annotations__ = {"x": torch.Tensor, "return": tuple[torch.Tensor, torch.Tensor]}
+    halves = halves(parts)
+    op.register_fake(lambda x, factor=2.0: torch.empty_like(x))
+    halves.register_fake(lambda x: (x.new_empty(1), x.new_empty(x.shape[0] - 1)))
+
+    class Net(torch.nn.Module):
+        def forward(self, x):
+            first, second = halves(op(x, 3.0))
+            return first + second
+    x = torch.tensor([1.0, 2.0, 4.0])
+    codes = [make_fx(Net())(x), torch.export.export(Net(), (x,)).module()]
+    own = f"made_{torch.__name__}"
+    return ([str(n.target).replace(own, "made") for n in codes[0].graph.nodes if n.op == "call_function"],
+            [n.name for n in codes[0].graph.nodes][1:], *(code(x + 1) for code in codes), Net()(x + 1))
+
+
+@program
+def batches_without_a_rule(torch):
+    """Each example goes to the kernel, which looks at memory; an operator without results needs no shapes."""
+    def write(x):
+        x.add_(1)
+    write.__annotations__ = {"x": torch.Tensor, "return": None}
+    written = torch.library.custom_op(f"made_{torch.__name__}::written", mutates_args={"x"})(write)
+    x = torch.ones(2, device="meta")
+    return (torch.vmap(scaled(torch, "looped"), in_dims=(1, None), out_dims=1)(torch.arange(6.0).reshape(2, 3), 3.0),
+            written(x), attempt(lambda: torch.library.opcheck(written, (x,), test_utils="no"))[0])
+
+
 test_programs = program.test(rtol=1e-6, atol=1e-7)
 
 

@@ -215,4 +215,59 @@ def operators_without_a_rule_for_autograd(torch):
     return x.grad, plain, again, hasattr(torch._ops.ops.tape_test, "cut")
 
 
+@program
+def steps_are_nodes(torch):
+    node, seen = torch.autograd.graph.Node, []
+
+    class Seen(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            seen.append(isinstance(ctx, node))
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+    x = leaf(torch, 2.)
+    steps = [x.exp().grad_fn, Seen.apply(x).grad_fn, x.exp().grad_fn.next_functions[0][0]]
+    return (seen, [isinstance(step, node) for step in steps], [node in type(step).mro() for step in steps],
+            [isinstance(each, node) for each in (None, 1, node)], issubclass(node, node), attempt(node)[0])
+
+
+@program
+def anomaly_mode_notes_the_forward_call(torch):
+    x = leaf(torch, 2.)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with torch.autograd.detect_anomaly():
+            y = x.exp()
+    return "in anomaly_mode_notes" in "".join(y.grad_fn.metadata["traceback_"]), dict(x.exp().grad_fn.metadata)
+
+
+@program
+def modules_of_inference_mode(torch):
+    """Parameters made in it are inference tensors; none of them is a view."""
+    with torch.inference_mode():
+        layer, ones = torch.nn.Linear(2, 2), torch.ones(2)
+    x = torch.ones(1, 2, requires_grad=True)
+    return (layer.weight.is_inference(), layer.weight.requires_grad, ones.view(1, 2)._is_view(),
+            ones.view(1, 2)._base is None, torch.nn.Parameter(ones, requires_grad=False).is_inference(),
+            attempt(lambda: torch.nn.Parameter(ones)), attempt(lambda: layer(x)),
+            torch.nn.Linear(2, 2).weight.is_inference())
+
+
+@program
+def hooks_from_saved_values_run(torch):
+    """A hook that a step gets while its saved values are unpacked."""
+    x = leaf(torch, 2., 3.)
+
+    def unpack(kept):
+        torch._C._current_autograd_node().register_hook(lambda after, before: tuple(g / 2 for g in after))
+        return kept
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, unpack):
+        y = x.exp().sum()
+    y.backward()
+    return x.grad
+
+
 test_programs = program.test()

@@ -1,7 +1,9 @@
 """`autograd.functional` beside PyTorch: products, Jacobians, Hessians, what strict refuses, and the errors."""
+from functools import partial
 from itertools import product
 
 import pytest
+from side_by_side import attempt
 from support import Programs
 
 import tensorgrad
@@ -205,6 +207,20 @@ def complex_numbers(torch):
     z = torch.tensor([1. + 2.j, 0.5 - 1.j])
     return (torch.autograd.functional.jacobian(lambda z: (z * z.conj()).real, z),
             torch.autograd.functional.vjp(lambda z: z ** 2, z, z))
+
+
+@program
+def refused_inside_transforms(torch):
+    F, T = torch.autograd.functional, torch.func
+
+    def number(x):
+        return x.sin().sum()
+    calls = [lambda x: F.jacobian(number, x), lambda x: F.hessian(number, x), lambda x: F.vjp(number, x),
+             lambda x: F.hvp(number, x, x)]
+    x = torch.tensor([1., 2.])
+    runs = [lambda f: T.vmap(f)(x.reshape(2, 1)), lambda f: T.grad(f)(x), lambda f: T.jvp(f, (x,), (x,))]
+    found = [attempt(partial(run, call)) for call in calls for run in runs]
+    return found, F.hessian(number, x, outer_jacobian_strategy="forward-mode", vectorize=True)
 
 
 test_programs = program.test(rtol=2e-5, atol=1e-5)

@@ -5,6 +5,7 @@ from functools import wraps
 
 import numpy as np
 import pytest
+from side_by_side import attempt
 from support import DEVICE, Programs, cpu_only
 
 import tensorgrad
@@ -253,6 +254,25 @@ def rearranged(torch):
             r(x, "a ... -> (...) a"), r(x, "a b c -> a 1 (b c) 1"), r([x, x], "n a b c -> b (n a) c"),
             r(x, " (p q) ... -> q ... p", p=1), r(torch.ones(1, 2), "1 a -> a"),
             r(x, "a b c -> a (b c) ()"))
+
+
+@program
+def higher_order_operators(torch):
+    """A kernel for autograd is called, also inside of transforms; Functions want a setup_context in `functionalize`."""
+    class Summed(torch._ops.HigherOrderOperator):
+        def __init__(self):
+            super().__init__("summed")
+
+        def __call__(self, *args):
+            return super().__call__(*args)
+
+    class Sin(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.sin()
+    summed = Summed()
+    summed.py_impl(torch._C.DispatchKey.AutogradCPU)(lambda x, dim: x.sum(dim))
+    return summed(table(torch, 2, 3), 1), attempt(lambda: torch.func.functionalize(Sin.apply)(table(torch, 2)))
 
 
 @program

@@ -139,6 +139,82 @@ def writes_in_place(torch):
 
 
 @program
+def results_written_to_wrappers(torch):
+    """`out=`, random numbers, indices and gradients that are added reach the tensor that a wrapper holds."""
+    Boxed = boxed(torch)
+
+    class Kept(Boxed):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            found = super().__torch_dispatch__(func, types, args, kwargs)
+            return (kwargs or {}).get("out", args[0] if func._opname.endswith("_") else found)
+    x, outs = Kept(torch.tensor([1.0, 2.0])), [Kept(torch.zeros(2)) for _ in range(4)]
+    plain, mask = torch.zeros(2), torch.tensor([True, False])
+    torch.add(x, 1, out=outs[0])
+    torch.add(torch.ones(2), 2, out=outs[1])
+    torch.exp(x, out=plain)
+    torch.manual_seed(3)
+    outs[2].normal_(1.0, 2.0).bernoulli_(0.5)
+    outs[2].uniform_().random_(5)
+    outs[3].index_put_((torch.tensor([1]),), torch.tensor(3.0))
+    outs[3].masked_fill_(mask, 9.0)
+    plain[Kept(torch.tensor([1]))] = 5.0
+    log, leaf = [*Kept.log], Boxed(torch.ones(2), requires_grad=True)
+    (leaf * 2).sum().backward()
+    first = leaf.grad
+    (leaf * 3).sum().backward()
+    return ([out.held for out in outs], plain, log, leaf.grad is first, first.held,
+            attempt(lambda: torch.add(leaf, 1, out=outs[0])))
+
+
+@program
+def modes_and_classes(torch):
+    mode_of = torch.utils._python_dispatch
+
+    class Own(mode_of.TorchDispatchMode):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    class Counting(mode_of.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            counted.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    class Sine(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, g):
+            return g.sin()
+    counted, y = [], Sine.apply(torch.ones(1, requires_grad=True))
+    with Counting():
+        y.backward()
+
+    class Serving(mode_of.TorchDispatchMode):
+        @classmethod
+        def is_infra_mode(cls):
+            return True
+
+    class Text(torch.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return "text"
+
+    def inside():
+        with Own():
+            return torch.ones(2).neg()
+    with Serving():
+        found = [mode_of.is_in_torch_dispatch_mode(flag) for flag in (True, False)]
+    held = torch.Tensor._make_subclass(Text, torch.ones(2))
+    return ("aten.sin.default" in counted, found, attempt(inside)[0], attempt(held.neg)[0],
+            attempt(lambda: boxed(torch)(torch.ones(2)).as_subclass(Text))[0],
+            attempt(lambda: torch.Tensor._make_subclass(Text, 3))[0])
+
+
+@program
 def what_a_wrapper_says_of_itself(torch):
     Boxed = boxed(torch)
     x = Boxed(torch.tensor(X).double().T, requires_grad=True)
