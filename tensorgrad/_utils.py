@@ -10,16 +10,26 @@ from .cuda import current_device, device_count, is_available
 from .dtype import dtype as _dtype
 from .nn.parallel._errors import ExceptionWrapper, KeyErrorMessage
 from .nn.parameter import _rebuild_parameter, _rebuild_parameter_with_state
+from .serialization._rebuild import _meta_tensor as _rebuild_meta_tensor_no_storage
 from .serialization._rebuild import _nested as _rebuild_nested_tensor
+from .serialization._rebuild import _sparse as _rebuild_sparse_csr_tensor
 from .serialization._rebuild import _sparse as _rebuild_sparse_tensor
 from .serialization._rebuild import _tensor as _rebuild_tensor
 from .serialization._rebuild import _tensor_v2 as _rebuild_tensor_v2
 from .serialization._rebuild import _tensor_v3 as _rebuild_tensor_v3
+from .serialization._rebuild import _wrapper as _rebuild_wrapper_subclass
 
-__all__ = ["ExceptionWrapper", "KeyErrorMessage", "_element_size", "_flatten_dense_tensors", "_rebuild_nested_tensor",
-           "_rebuild_parameter",
-           "_rebuild_parameter_with_state", "_rebuild_sparse_tensor", "_rebuild_tensor", "_rebuild_tensor_v2",
-           "_rebuild_tensor_v3", "_unflatten_dense_tensors"]
+__all__ = ["ExceptionWrapper", "KeyErrorMessage", "_element_size", "_flatten_dense_tensors",
+           "_rebuild_meta_tensor_no_storage", "_rebuild_nested_tensor", "_rebuild_parameter",
+           "_rebuild_parameter_with_state", "_rebuild_sparse_csr_tensor", "_rebuild_sparse_tensor", "_rebuild_tensor",
+           "_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_wrapper_subclass", "_unflatten_dense_tensors"]
+
+
+def __getattr__(name: str) -> Any:
+    """Return the package as `torch`: pickles of PyTorch name memory formats by way of this module's import of it."""
+    if name == "torch":
+        return import_module(__package__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _flatten_dense_tensors(tensors):

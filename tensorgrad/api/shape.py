@@ -11,7 +11,7 @@ from ..core import inplace as _inplace
 from ..core.dispatch import SCALAR_TYPES, explained, shared, view, wrap, xp
 from ..core.inplace import address
 from ..core.mode import mode
-from ..core.step_names import called
+from ..core.step_names import called, naming
 from ..core.tape import Leaf, TensorBase, node_of, renew_leaf
 from ..ops.base import OPS
 from ..size import Size, whole
@@ -682,7 +682,7 @@ def _changing_geometry(name: str) -> None:
     method.__name__, method.__qualname__ = f"{name}_", f"Tensor.{name}_"
     method.__wrapped__ = form  # type: ignore[attr-defined]
     method.__doc__ = f"`{name}`, of the tensor itself. https://pytorch.org/docs → torch.Tensor.{name}_"
-    setattr(Tensor, f"{name}_", method)
+    setattr(Tensor, f"{name}_", naming(method, f"{name}_"))
 
 
 for _name in ("unsqueeze", "squeeze", "transpose", "swapaxes", "swapdims", "t", "as_strided"):

@@ -23,8 +23,14 @@ def kind(name: str) -> Any:
 def step_type(op: type[Op], kind: str) -> Any:
     """Return the class of an op's steps of one kind: a subclass of both, under PyTorch's name of the op's steps."""
     name = op.torch_name if op.torch_name in ("CopySlices", "CopyBackwards") else f"{op.torch_name}Backward0"
+    return named_type(op, (KINDS[kind], op), name)
+
+
+@cache
+def named_type(op: type[Op], bases: tuple[type, ...], name: str) -> Any:
+    """Return a class of an op's steps under a name. Its module is that of PyTorch's."""
     made: Any = type(op)
-    return made(name, (KINDS[kind], op), {"op": op, "__module__": op.__module__, "__doc__": op.__doc__})
+    return made(name, bases, {"op": op, "__module__": "builtins", "__doc__": op.__doc__})
 
 
 class Plan:

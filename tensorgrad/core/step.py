@@ -20,7 +20,7 @@ from .class_hooks import is_own
 from .dispatch import apply, namespace, wrap, xp
 from .mode import no_grad
 from .node import Node
-from .plan import kind
+from .plan import kind, named_type
 from .stale import second_time, stale
 from .tape import FREED, Output, TensorBase
 from .unbroadcast import checked, fitted, sum_to
@@ -28,6 +28,8 @@ from .unbroadcast import checked, fitted, sum_to
 # types that are not freed after a backward, as in PyTorch: numbers and shapes
 WIDE = HALVES | set("FD")       # letters of the dtypes whose gradients `_pull_wide` pulls
 NO_MEMORY = {int, float, bool, complex, tuple, type(None)}
+PUBLIC = ("__class__", "__doc__", "_input_metadata", "_sequence_nr", "metadata", "name", "next_functions",
+          "register_hook", "register_prehook", "requires_grad")
 SIZES = frozenset(("self_sym_sizes", "self_sym_numel"))
 PARAMETERS = {"dim": "axis", "keepdim": "keepdims"}      # PyTorch's names of parameters
 
@@ -181,6 +183,20 @@ class PlainStep(Step):
             return self.title
         except AttributeError:
             return self.op.name(self)  # type: ignore[no-any-return]
+
+    def as_function(self) -> tuple[Node, int]:
+        """Return the step as `grad_fn` shows it: the name of its class is its own."""
+        if (name := self.name().rpartition("::")[2]) != type(self).__name__:
+            self.__class__ = named_type(self.op, type(self).__bases__, name)
+        return self, 0
+
+    def __dir__(self) -> list[str]:
+        """Return the attributes that programs ask for, the saved values among them under PyTorch's names."""
+        op, last = self.op, self.op.inputs[-1] if self.op.elementwise and len(self.op.inputs) == 2 else None
+        theirs = {op.inputs[0]: "self", last: "other", "out": "result"}
+        saved = [] if op.composite else [theirs.get(name, name) for name in self.plan.names]
+        return sorted({*PUBLIC, *(f"_saved_{name}" for name in (*saved, *op.parameters)),
+                       *(f"_raw_saved_{name}" for name in saved)})
 
     # ── gradients
 

@@ -67,7 +67,8 @@ def renew_leaf(tensor: Any, array: Any = None) -> None:
     tensor._node.hooks = before.hooks
 
 
-Leaf.__name__ = "AccumulateGrad"     # programs that walk the graph look for this name
+# programs that walk the graph look for this name
+Leaf.__name__ = Leaf.__qualname__ = "AccumulateGrad"
 
 
 class Output(Node):
@@ -80,7 +81,7 @@ class Output(Node):
         self.shape, self.dtype, self.hooks, self.calls, self.time = array.shape, array.dtype, None, None, next(clock)
 
     def as_function(self) -> tuple[Node, int]:
-        return self.node, self.index
+        return self.node.as_function()[0], self.index
 
     def name(self) -> str:
         return self.node.name()

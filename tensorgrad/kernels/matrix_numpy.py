@@ -26,7 +26,7 @@ def matmul(a: Any, b: Any) -> Any:
         return np.matmul(a, b) if b.size < LARGE else product(a, b)
     if kind == "f" and a.dtype.itemsize == 2:
         return np.asarray(_product(a.astype(np.float32), b.astype(np.float32))).astype(a.dtype)
-    if kind in "iu" and a.size * b.shape[-1] > 1 << 12 and b.ndim > 1 and _exact_in_double(a, b):
+    if kind in "iu" and b.ndim > 1 and a.size * b.shape[-1] > 1 << 12 and _exact_in_double(a, b):
         return _product(a.astype(np.float64), b.astype(np.float64)).astype(a.dtype)
     return _product(a, b)
 

@@ -25,7 +25,11 @@ class FourierTransform(Op):
     linear = ("x",)
 
     def name(self):
-        return f"Fft{'C' if self.edges[0].dtype.kind == 'c' else 'R'}2CBackward0"
+        """Return the name of the last step that PyTorch records: it mirrors the half spectrum of real numbers."""
+        params = self.params
+        if self.edges[0].dtype.kind == "c" or len(params["axes"]) > 1:
+            return f"Fft{'C' if params.get('last') is None else 'R'}2CBackward0"
+        return "ConjBackward0" if params.get("inverse") else "FftR2CBackward0"
 
     def infer(x, **params):
         return x.shape, complex_dtype(x.dtype)

@@ -37,7 +37,12 @@ class Matmul(Op):
 
     def name(self):
         """Return the name of the last step that PyTorch records; it copies stacks of matrices into one stack."""
-        return f"{('Dot', 'Mv', 'Mm', 'UnsafeView')[min(len(self.shape), 3)]}Backward0"
+        left, right = (None if edge is None else len(edge.shape) for edge in self.edges)
+        result = len(self.shape)
+        if result == 1 and (left == 1 or right == 2):
+            return "SqueezeBackward4"           # of a row times a matrix
+        stacked = result > 2 or result == 2 and (left or 2, right or 2) != (2, 2)
+        return f"{'UnsafeView' if stacked else ('Dot', 'Mv', 'Mm')[result]}Backward0"
 
     def batch(lot, kernel, a, b):
         """Multiply matrices that all examples share in one product of tall matrices."""

@@ -45,6 +45,7 @@ from ._options import (
     skip_data,
 )
 from ._pickler import pickled
+from ._rebuild import _layout as _get_layout
 from ._rebuild import module_of
 from ._storages import Records
 from ._unpickler import RestrictedUnpickler, unsafe_names

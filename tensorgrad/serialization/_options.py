@@ -37,6 +37,7 @@ class OfThread(threading.local):
     """The options that are per thread."""
 
     skip: bool = False          # values are left out
+    materialize: bool = False   # and fake tensors are written as real ones
     later: list[Any] | None = None      # what to do once the values of the tensors are read, if they come later
     encoding: str = "utf-8"     # of the texts of Python 2; "bytes" keeps them as bytes
 
@@ -126,7 +127,8 @@ class decoding(_Setting):
 
 
 class skip_data(_Setting):
-    """A context manager in which files are read and written without the contents of storages, as zeros.
+    """A context manager in which files are read and written without the contents of storages, as zeros; with
+    `materialize_fake_tensors`, fake tensors are written as tensors on the devices that they name.
     https://pytorch.org/docs → torch.serialization.skip_data
     """
 
@@ -137,3 +139,8 @@ class skip_data(_Setting):
 
     def __enter__(self) -> None:
         self._set(True)
+        self._materialized, own.materialize = own.materialize, self.materialize_fake_tensors
+
+    def __exit__(self, *exception: Any) -> None:
+        super().__exit__(*exception)
+        own.materialize = self._materialized

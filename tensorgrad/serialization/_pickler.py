@@ -19,6 +19,7 @@ from ..core.dispatch import shared
 from ..core.inplace import address
 from ..dtype import sparse_bsr, sparse_coo, sparse_csr, strided
 from ..generator import Generator
+from ..messages.warn_once import warn
 from ..nn.parameter import Parameter, is_lazy
 from ..utils.hooks import warn_if_has_hooks
 from ._map_location import location_tag
@@ -83,6 +84,9 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined,misc]
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, Tensor):
             if obj.is_nested:       # its class says how it is pickled
+                if own.skip:
+                    raise RuntimeError("Cannot serialize nested tensor under skip_data context manager, file an issue "
+                                       "if you need this feature")
                 return NotImplemented
             return (type(obj), (obj.requires_grad,)) if is_lazy(obj) else self._tensor(obj)
         if type(obj) is Size:
@@ -145,13 +149,20 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined,misc]
         if not tensor.is_leaf:
             tensor = tensor.detach().requires_grad_(tensor.requires_grad)
         if tensor.is_meta:
+            if own.skip:
+                warn("Serializing tensors on the meta device under skip_data context manager is a no-op")
             return META, (tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.requires_grad)
         if tensor._storage.dense is not None:
             return SPARSE, (tensor.layout, _parts(tensor.as_subclass(Tensor)))
         kind = BY_DTYPE.get(tensor.dtype.name, UNTYPED)
-        block, offset, stride = _block(tensor)
-        line = line_of(block)
-        reference = self._reference(line, type(tensor._storage).host(line), kind, location_tag(tensor))
+        if own.materialize and type(tensor._storage).label == "FakeTensor":
+            memory, offset, stride = shared(tensor).memory, tensor.storage_offset(), tensor.stride()
+            reference = self._stored((id(memory), "fake"), memory, kind, location_tag(tensor), memory.nbytes,
+                                     lambda: np.zeros(memory.nbytes, np.uint8))
+        else:
+            block, offset, stride = _block(tensor)
+            line = line_of(block)
+            reference = self._reference(line, type(tensor._storage).host(line), kind, location_tag(tensor))
         common = reference, offset, tuple(tensor.shape), stride, tensor.requires_grad, OrderedDict()
         return (TENSOR_V2, common) if kind is not UNTYPED else (TENSOR_V3, (*common, tensor.dtype))
 
@@ -160,16 +171,21 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined,misc]
         memory.
         """
         start = (place, address(line)) if line.size else ("empty", next(self._empty))
-        if self._kinds.setdefault(start, (kind, line))[0] is not kind:
+        return self._stored(start, line, kind, place, int(line.size),
+                            lambda: np.zeros_like(host) if own.skip else host)
+
+    def _stored(self, start: Any, memory: Any, kind: StorageType, place: str, nbytes: int, values: Any) -> Reference:
+        """Return the reference to the block at `start`, and keep its values for the file when it is the first one."""
+        if self._kinds.setdefault(start, (kind, memory))[0] is not kind:
             raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
-        where = *start, int(line.size)
+        where = *start, nbytes
         if where not in self._references:
             itemsize = 1 if kind.element is None else BY_SIZE[kind.element]
             if kind not in self._globals:
                 self._globals[kind] = Global(kind.module, kind.name)
-            parts = self._globals[kind], str(len(self.storages)), place, int(line.size) // itemsize
+            parts = self._globals[kind], str(len(self.storages)), place, nbytes // itemsize
             self._references[where] = Reference(*parts, None) if self._legacy else Reference(*parts)
-            self.storages.append(memoryview(np.zeros_like(host) if own.skip else host) if line.size else b"")
+            self.storages.append(memoryview(values()) if nbytes else b"")
             self.sizes.append(itemsize)
         return self._references[where]
 

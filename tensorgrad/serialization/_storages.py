@@ -117,6 +117,8 @@ def tensor_of(typed: Any, offset: Any, size: Any, stride: Any, element: Any = No
 
     bits: flags of a conjugate or negative view.
     """
+    if type(typed) is UntypedStorage and element is not None:
+        typed = TypedStorage._over(typed, element)
     if type(typed) is not TypedStorage:
         raise Refused("a tensor is made of a storage")
     dtype, untyped = typed.dtype if element is None else element, typed._untyped_storage
@@ -151,16 +153,20 @@ def _turned(typed: Any, dtype: Any, bits: Any) -> Any:
     if type(bits) is not dict or any(key not in ("conj", "neg") or type(value) is not bool
                                      for key, value in bits.items()):
         raise Refused("a tensor's metadata are malformed")
-    if getattr(typed, "unread", False):
-        raise Refused("the conjugate or negative of a tensor whose values come later in the file: write it as "
-                      "`x.resolve_conj().resolve_neg()`")
     made = typed.__dict__.setdefault("made", {})
     key = dtype, bits.get("conj", False), bits.get("neg", False)
     if key not in made:
-        whole = wrap(*typed._untyped_storage.block(dtype))
-        whole = whole.conj() if key[1] else whole
-        made[key] = storage_of(-whole if key[2] else whole)
+        made[key] = _with_bits(typed, *key)
+        if own.later is not None and getattr(typed, "unread", False):       # its values come later in the file
+            own.later.append(lambda: made[key].copy_(_with_bits(typed, *key)))
     return made[key]
+
+
+def _with_bits(typed: Any, dtype: Any, conj: bool, neg: bool) -> UntypedStorage:
+    """Return a copy of a storage whose elements are conjugated, negated, or both."""
+    whole = wrap(*typed._untyped_storage.block(dtype)).clone()
+    whole = whole.conj() if conj else whole
+    return storage_of(-whole if neg else whole)
 
 
 def _only_bools(untyped: UntypedStorage) -> None:

@@ -24,7 +24,9 @@ F.max_pool1d(s, 2); F.avg_pool1d(s, 2); F.adaptive_avg_pool2d(im, 2); F.fraction
 F.embedding_bag(i[None], x, mode='max'); F.scaled_dot_product_attention(s, s, s); nn.LSTM(6, 3)(s)[0]
 nn.GRU(6, 3)(s)[0]; nn.RNN(6, 3, batch_first=True)(s)[0]; nn.RNNCell(6, 3)(x); nn.LSTMCell(6, 3)(x)[0]
 nn.GRUCell(6, 3)(x); x.clone().index_add_(0, i, x); x.clone().addcmul_(x, x); x * 1 + (x.clone() * 0).squeeze()
-x.reshape(x.shape).repeat(1, 1) * 1
+x.reshape(x.shape).repeat(1, 1) * 1; v[:4] @ x; s @ v; v[:4] @ s; (x * 1).unsqueeze_(0); (x * 1).t_(); x.median(0)[0]
+(x[:1] * 1).squeeze_(); (x[:1] * 1).squeeze_(0); (x * 1).swapaxes_(0, 1); t.fill(x, 2); t.fill(x, i[0]); x.bernoulli()
+t.fft.fft2(x); t.fft.fft(x); t.fft.rfft2(x); t.fft.ifft(x); t.cumulative_trapezoid(x); x.split(2)[0]
 """.replace("\n", ";").split(";")
 
 
@@ -36,7 +38,8 @@ def names(library):
                          ("wi", 3, 8)):
         library.manual_seed(0)
         given[name] = library.rand(shape, requires_grad=True)
-    return [eval(call.strip(), given).grad_fn.name() for call in CALLS if call.strip()]
+    steps = [eval(call.strip(), given).grad_fn for call in CALLS if call.strip()]
+    return [(step.name(), type(step).__name__) for step in steps]
 
 
 def test_steps_have_pytorchs_names():
@@ -51,3 +54,16 @@ def test_a_result_that_is_an_input_keeps_its_name():
     assert x.grad_fn.name() == "MulBackward0"
     with tensorgrad.no_grad():
         assert tensorgrad.addmm(x, x[:, :1], x).grad_fn is None
+
+
+def test_a_step_that_was_looked_at_still_pulls_and_lists_its_saved_values():
+    x = tensorgrad.tensor([[1., 2.], [3., 5.]], requires_grad=True)
+    y = tensorgrad.addmm(x, x, x)
+    assert type(y.grad_fn).__name__ == "AddmmBackward0" and str(type(x.T.grad_fn)) == "<class 'PermuteBackward0'>"
+    g = tensorgrad.tensor([[1., -2.], [.5, 3.]])
+    assert tensorgrad.equal(tensorgrad.autograd.grad(y, x, g)[0], g + g @ x.T + x.T @ g)
+    step = (x * 2 * x).grad_fn
+    assert {"_saved_self", "_raw_saved_other", "next_functions", "metadata"} <= set(dir(step))
+    assert not {"saved", "op", "grad_a"} & set(dir(step))
+    assert type(x.sum().grad_fn.next_functions[0][0]).__qualname__ == "AccumulateGrad"
+    assert isinstance(step, tensorgrad.autograd.graph.Node)

@@ -217,6 +217,16 @@ def test_settings_of_reading(tmp_path):
     with s.skip_data():
         assert tg.load(path).tolist() == [0.0] * 1000
         assert tg.load(written(tg, tg.ones(2))).tolist() == [0.0] * 2
+        with pytest.raises(RuntimeError, match="Cannot serialize nested tensor under skip_data"):
+            written(tg, tg.nested.nested_tensor([tg.ones(2)]))
+    with tg._subclasses.FakeTensorMode():
+        fake = tg.randn(2, 3)
+    with s.skip_data(materialize_fake_tensors=True):
+        file = written(tg, [fake, fake[1], fake.T, tg.ones(2)])
+    loaded = tg.load(file)
+    assert loaded[2].shape == (3, 2) and loaded[3].tolist() == [0, 0]
+    loaded[1][2] = 5.0
+    assert loaded[0].tolist() == [[0, 0, 0], [0, 0, 5]] and loaded[2][2, 1] == 5
     with pytest.raises(TypeError, match="set_default_load_endianness"):
         s.set_default_load_endianness("big")
     with pytest.raises(ValueError, match="expected mmap.MAP_PRIVATE"):
@@ -647,8 +657,34 @@ def test_conjugates_generators_and_recurrent_modules_cross_over(writer, reader):
     loaded = b.load(written(a, [x.conj(), x.clone().conj().imag, a.Generator().manual_seed(3), a.nn.LSTM(2, 3)]),
                     weights_only=False)
     assert loaded[0].tolist() == [1 - 2j, 3 + 1j] and loaded[1].tolist() == [-2.0, 1.0]
+    old = b.load(written(a, [x.conj(), x, x.conj()[1:]], _use_new_zipfile_serialization=False))
+    assert [part.tolist() for part in old] == [[1 - 2j, 3 + 1j], [1 + 2j, 3 - 1j], [3 + 1j]]
     assert b.rand(3, generator=loaded[2]).tolist() == a.rand(3, generator=a.Generator().manual_seed(3)).tolist()
     assert loaded[3](b.ones(4, 2))[0].shape == (4, 3) and len(list(loaded[3].parameters())) == 4
+
+
+class AsOurs(pickle.Unpickler):
+    """Reads a plain pickle as it is read where this package is `torch`."""
+
+    def find_class(self, module, name):
+        return super().find_class("tensorgrad" + module[5:] if module.split(".")[0] == "torch" else module, name)
+
+
+def test_plain_pickles_of_pytorch_are_read():
+    torch = pytest.importorskip("torch")
+    x = torch.arange(6.).reshape(2, 3)
+    parameter = torch.nn.Parameter(torch.ones(2))
+    parameter.label = "a"
+    obj = [x.t(), x[1], x.half(), x.bfloat16().requires_grad_(), x.bool(), torch.tensor([1 + 2j]).conj(), parameter,
+           x.to(torch.uint16), torch.float32, x.shape, torch.device("cpu"), torch.contiguous_format, torch.strided]
+    found = AsOurs(io.BytesIO(pickle.dumps([*obj, x.to_sparse(), x.to("meta"), torch.nn.Linear(3, 2)]))).load()
+    bits = found[3].float()
+    *found, sparse, meta, linear = found[:3] + found[4:]
+    assert bits.tolist() == x.tolist() and bits.requires_grad
+    obj[5] = obj[5].resolve_conj()
+    assert plain(found) == plain(obj[:3] + obj[4:]) and found[5].label == "a"
+    assert sparse.to_dense().tolist() == x.tolist() and meta.shape == (2, 3)
+    assert isinstance(linear, tg.nn.Linear) and linear(tg.ones(3)).shape == (2,)
 
 
 def test_settings_of_writing_as_attributes(tmp_path):
