@@ -46,7 +46,10 @@ _ELSEWHERE = {name: module for module, names in {
                          "set_autocast_cache_enabled set_autocast_dtype set_autocast_enabled "
                          "autocast_decrement_nesting autocast_increment_nesting set_autocast_cpu_dtype "
                          "set_autocast_cpu_enabled set_autocast_gpu_dtype",
-    "_higher_order_ops": "cond", "_library.tags": "Tag", "_utils_internal": "_running_with_deploy",
+    "_higher_order_ops": "cond", "_library.tags": "Tag",
+    "_library.types": "AnyType BoolType DeviceObjType FloatType IntType ListType NoneType NumberType OptionalType "
+                      "StreamObjType StringType TensorType Type",
+    "_utils_internal": "_running_with_deploy",
     "_VF": "gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell",
     "_C": "DisableTorchFunction DisableTorchFunctionSubclass",
     "serialization._zip_files": "PyTorchFileReader PyTorchFileWriter",

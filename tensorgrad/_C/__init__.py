@@ -196,7 +196,7 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module(f"{PACKAGE}._library.dispatcher"), name)
     if name in OF_ENGINE:
         return getattr(import_module(f"{__name__}._autograd"), name)
-    if name in ("Future", "PyTorchFileReader", "PyTorchFileWriter", "Tag"):        # those of the package itself
+    if name in ("Future", "PyTorchFileReader", "PyTorchFileWriter", "Tag") or name.endswith("Type"):    # the package's
         return getattr(import_module(PACKAGE), name)
     raise MissingName(__name__, name)
 

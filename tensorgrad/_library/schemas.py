@@ -36,10 +36,10 @@ class Alias:
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument of a schema, or a result: its `type` is Python's name of it, its `text` the schema's."""
+    """An argument of a schema, or a result: `kind` is its type in Python's notation, `text` in the schema's."""
 
     name: str
-    type: str
+    kind: str
     text: str
     alias_info: Alias | None = None
     default_value: Any = None
@@ -49,6 +49,12 @@ class Argument:
     def __str__(self) -> str:
         default = f"={_written(self.default_value)}" if self.optional else ""
         return f"{self.text} {self.name}{default}".strip()
+
+    @property
+    def type(self) -> Any:
+        """Return the type, as `torch.TensorType.get()`."""
+        from .types import typed
+        return typed(self.kind)
 
     @property
     def of_tensors(self) -> bool:

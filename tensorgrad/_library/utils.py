@@ -53,7 +53,7 @@ def is_functional_schema(schema: Any, *, allow_valid_view: bool = False) -> bool
     if found.is_mutable:
         return False
     if any(r.alias_info is not None for r in found.returns):
-        tensors = [sum(a.type == "Tensor" for a in part) for part in (found.arguments, found.returns)]
+        tensors = [sum(a.kind == "Tensor" for a in part) for part in (found.arguments, found.returns)]
         return allow_valid_view and tensors == [1, 1]
     return bool(found.returns)
 

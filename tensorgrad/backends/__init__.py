@@ -26,6 +26,8 @@ from . import (
            quantized,
            xnnpack,
 )
+from ._switches import allow_mutation as __allow_nonbracketed_mutation  # noqa: F401  as MONAI and others call it
+from ._switches import disable_global_flags, flags_frozen
 
 __all__ = ["compiled", "cpu", "cuda", "cudnn", "cusparselt", "kleidiai", "mha", "miopen", "mkl", "mkldnn", "mps",
-           "nnpack", "openmp", "opt_einsum", "quantized", "xnnpack"]
+           "nnpack", "openmp", "opt_einsum", "quantized", "xnnpack", "disable_global_flags", "flags_frozen"]

@@ -15,7 +15,9 @@ from ..core.node import HookDict, RemovableHandle
 
 _global_hooks = {'step_pre': HookDict(), 'step_post': HookDict()}
 
-KINDS_OF_HOOKS = ('step_pre', 'step_post', 'state_dict_pre', 'state_dict_post', 'load_pre', 'load_post')
+# attributes of an optimizer; wrappers of other packages set the first two by themselves
+HOOKS = tuple(f'_optimizer_{kind}_hooks' for kind in ('step_pre', 'step_post', 'state_dict_pre', 'state_dict_post',
+                                                      'load_state_dict_pre', 'load_state_dict_post'))
 
 
 class _Required:
@@ -47,7 +49,7 @@ def _with_hooks(step: Callable) -> Callable:
         if type(self).step is not hooked_step:  # called as super().step(): the outer step calls the hooks
             return step(*args, **kwargs)
         with timed('Optimizer.step#{}.step', self):
-            for hook in chain(_global_hooks['step_pre'].values(), self._hooks['step_pre'].values()):
+            for hook in chain(_global_hooks['step_pre'].values(), self._optimizer_step_pre_hooks.values()):
                 changed = hook(self, args, kwargs)
                 if changed is not None:
                     if not (isinstance(changed, tuple) and len(changed) == 2):
@@ -55,7 +57,7 @@ def _with_hooks(step: Callable) -> Callable:
                                            f'but got {changed}.')
                     args, kwargs = changed
             result = step(*args, **kwargs)
-            for hook in chain(self._hooks['step_post'].values(), _global_hooks['step_post'].values()):
+            for hook in chain(self._optimizer_step_post_hooks.values(), _global_hooks['step_post'].values()):
                 hook(self, args, kwargs)
         return result
 
@@ -110,7 +112,12 @@ class Optimizer:
             self.add_param_group(group)
 
     def _prepare_hooks(self) -> None:
-        self._hooks = {kind: HookDict() for kind in KINDS_OF_HOOKS}
+        for name in HOOKS:
+            setattr(self, name, HookDict())
+        self._patch_step_function()
+
+    def _patch_step_function(self) -> None:
+        """Let the class's `step` call the hooks, and be an entry of profiles."""
         cls = type(self)
         if not hasattr(cls.step, 'hooked'):
             cls.step = _with_hooks(cls.step)
@@ -205,7 +212,7 @@ class Optimizer:
         >>> optimizer.state_dict()['param_groups'][0]['params']
         [0]
         """
-        for hook in self._hooks['state_dict_pre'].values():
+        for hook in self._optimizer_state_dict_pre_hooks.values():
             hook(self)
         everything = chain.from_iterable(group['params'] for group in self.param_groups)
         numbers: dict[int, int] = {}
@@ -215,7 +222,7 @@ class Optimizer:
                    'params': [numbers[id(param)] for param in group['params']]} for group in self.param_groups]
         state = {numbers[id(key)] if isinstance(key, tg.Tensor) else key: value for key, value in self.state.items()}
         state_dict = {'state': state, 'param_groups': groups}
-        for hook in self._hooks['state_dict_post'].values():
+        for hook in self._optimizer_state_dict_post_hooks.values():
             changed = hook(self, state_dict)
             state_dict = state_dict if changed is None else changed
         return state_dict
@@ -227,7 +234,7 @@ class Optimizer:
         Raises ValueError if the groups do not match.
         """
         state_dict = state_dict.copy()
-        for hook in self._hooks['load_pre'].values():
+        for hook in self._optimizer_load_state_dict_pre_hooks.values():
             changed = hook(self, state_dict)
             state_dict = state_dict if changed is None else changed
         groups = _copied(state_dict['param_groups'], {})
@@ -246,7 +253,7 @@ class Optimizer:
             if 'param_names' in mine:
                 saved.setdefault('param_names', mine['param_names'])
         self.__setstate__({'state': state, 'param_groups': groups})
-        for hook in self._hooks['load_post'].values():
+        for hook in self._optimizer_load_state_dict_post_hooks.values():
             hook(self)
 
     def _check_groups(self, saved: list[dict[str, Any]]) -> None:
@@ -262,34 +269,34 @@ class Optimizer:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        if '_hooks' not in self.__dict__:
+        if HOOKS[0] not in self.__dict__:
             self._prepare_hooks()
 
     # hooks
 
     def register_step_pre_hook(self, hook: Callable) -> RemovableHandle:
         """Call ``hook(optimizer, args, kwargs)`` before each step; a pair that it returns replaces both."""
-        return self._hooks['step_pre'].add(hook)
+        return HookDict.add(self._optimizer_step_pre_hooks, hook)
 
     def register_step_post_hook(self, hook: Callable) -> RemovableHandle:
         """Call ``hook(optimizer, args, kwargs)`` after each step."""
-        return self._hooks['step_post'].add(hook)
+        return HookDict.add(self._optimizer_step_post_hooks, hook)
 
     def register_state_dict_pre_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
         """Call ``hook(optimizer)`` before ``state_dict``; ``prepend``: before the other hooks."""
-        return self._hooks['state_dict_pre'].add(hook, prepend)
+        return self._optimizer_state_dict_pre_hooks.add(hook, prepend)
 
     def register_state_dict_post_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
         """Call ``hook(optimizer, state_dict)`` after ``state_dict``; a dict that it returns replaces the result."""
-        return self._hooks['state_dict_post'].add(hook, prepend)
+        return self._optimizer_state_dict_post_hooks.add(hook, prepend)
 
     def register_load_state_dict_pre_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
         """Call ``hook(optimizer, state_dict)`` before loading; a dict that it returns is loaded instead."""
-        return self._hooks['load_pre'].add(hook, prepend)
+        return self._optimizer_load_state_dict_pre_hooks.add(hook, prepend)
 
     def register_load_state_dict_post_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
         """Call ``hook(optimizer)`` after ``load_state_dict``."""
-        return self._hooks['load_post'].add(hook, prepend)
+        return self._optimizer_load_state_dict_post_hooks.add(hook, prepend)
 
     def __repr__(self) -> str:
         groups = ''.join(

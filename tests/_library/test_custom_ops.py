@@ -49,6 +49,18 @@ def schemas_of_texts(torch):
 
 
 @program
+def types_of_arguments(torch):
+    schema = torch._C.parse_schema(TEXT.replace("Scalar q=1", "Tensor?[] o, Generator? g=None, Storage t"))
+    types, tensor = [a.type for a in schema.arguments], torch.TensorType.get()
+    others = [tensor, torch.OptionalType.ofTensor(), torch.ListType(torch.IntType.get()), torch.NumberType.get(),
+              torch.AnyType.get(), torch.NoneType.get(), torch.OptionalType(torch.ListType.ofInts())]
+    return ([(str(t), t.kind(), t.annotation_str, type(t).__name__, list(map(str, t.containedTypes()))) for t in types],
+            [[t.isSubtypeOf(other) for other in others] for t in types + others],
+            [[t == other for other in others] for t in types], types[2].getElementType() == tensor,
+            attempt(torch.TensorType), torch._C.ListType is torch.ListType, isinstance(types[0], torch.Type))
+
+
+@program
 def gradients_and_defaults(torch):
     op, seen = scaled(torch, "gradients"), []
 

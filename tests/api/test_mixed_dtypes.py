@@ -82,6 +82,7 @@ torch.bmm(X, x.mT) ; torch.bmm(x.half(), x.mT) ; torch.matmul(x, X.mT) ; torch.m
 torch.addmv(a[:, 0], a, A[0]) ; torch.addmv(A[:, 0], a, a[0]) ; torch.addbmm(a[:, :2], x.mT[:, :2, :], X[:, :, :2])
 F.multi_margin_loss(a, t, weight=L, reduction='none') ; F.multi_margin_loss(A, t, weight=l) ; F.huber_loss(A, a)
 F.huber_loss(a, A, reduction='none') ; F.scaled_dot_product_attention(x, x, x, attn_mask=M.half())
+F.scaled_dot_product_attention(x.half(), x.half(), x.half(), attn_mask=M.half())
 torch.lstm_cell(a, (s, S), wi, wh)[1] ; torch.nn.LSTM(3, 4).double()(Q, (s3, S3)) ; torch.nn.LSTM(3, 4).double()(q)
 torch.nn.LSTM(3, 4)(q.half()) ; torch.nn.GRU(3, 4).double()(q) ; torch.nn.GRU(3, 4)(q.half())
 torch.nn.RNN(3, 4)(q.half()) ; torch.lstm(Q, (S3, s3), [WI, WH], False, 1, 0., False, False, False)

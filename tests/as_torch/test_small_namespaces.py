@@ -31,8 +31,10 @@ def switches_of_backends(torch):
     importing(torch, "backends")
     backends = torch.backends
     # a library that a test imported may have called PyTorch's `disable_global_flags`
-    with getattr(backends, "__allow_nonbracketed_mutation", contextlib.nullcontext)():
-        return changed_switches(torch, backends)
+    with getattr(backends, "__allow_nonbracketed_mutation")():
+        found = changed_switches(torch, backends)
+        backends.disable_global_flags()
+        return found, backends.flags_frozen(), attempt(lambda: setattr(backends.cudnn, "benchmark", True))
 
 
 def changed_switches(torch, backends):

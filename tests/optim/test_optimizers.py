@@ -2,6 +2,7 @@
 import copy
 import importlib
 import pickle
+from collections import OrderedDict
 
 import numpy as np
 import pytest
@@ -324,6 +325,31 @@ def all_hooks(torch):
     return state, calls
 
 
+def a_wrapper_without_the_base_constructor(torch):
+    """Wrappers of other packages make hooks for steps by hand."""
+    calls = []
+
+    class Wrapper(torch.optim.Optimizer):
+        def __init__(self, optimizer):
+            self.optimizer, self.defaults, self.param_groups = optimizer, optimizer.defaults, optimizer.param_groups
+            self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks = OrderedDict(), OrderedDict()
+            self._patch_step_function()
+
+        def step(self, closure=None):
+            return self.optimizer.step(closure)
+
+    weight, _ = parameters(torch)
+    weight.grad = torch.ones(1)
+    wrapper = Wrapper(torch.optim.SGD([weight], lr=0.5))
+    handles = [wrapper.register_step_pre_hook(lambda *_: calls.append('pre')),
+               wrapper.register_step_post_hook(lambda *_: calls.append('post'))]
+    wrapper.step()
+    handles[0].remove()
+    wrapper.step()
+    wrapper.zero_grad()
+    return calls, weight, weight.grad
+
+
 def a_hook_that_returns_nonsense(torch):
     optimizer = torch.optim.SGD(parameters(torch))
     optimizer.register_step_pre_hook(lambda *_: 3)
@@ -343,7 +369,8 @@ def state_of_no_parameter(torch):
 
 @pytest.mark.parametrize('program', [
     groups_of_names, a_generator, named_parameters, a_model_without_names_loads_one_with, an_old_checkpoint, zero_grad,
-    a_closure, all_hooks, a_hook_that_returns_nonsense, state_of_no_parameter,
+    a_closure, all_hooks, a_wrapper_without_the_base_constructor, a_hook_that_returns_nonsense,
+    state_of_no_parameter,
 ], ids=lambda program: program.__name__)
 def test_program(program):
     same(program)

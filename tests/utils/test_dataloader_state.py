@@ -619,3 +619,26 @@ def test_an_iterator_that_is_gone_leaves_nothing_behind():
 def test_a_class_in_place_of_the_data_has_no_state():
     # packages that rebuild pickled loaders make one of a class first
     assert DataLoader(DataLoader, sampler=[]).state_dict()['dataset'] is None
+
+
+class Wrapper:
+    """A loader whose other attributes are those of the loader that it holds, as accelerate's.
+
+    It is pickled as one of a class, and then gets its own attributes.
+    """
+
+    def __init__(self, data):
+        self.loader, self.name = DataLoader(data, sampler=[]), 'new'
+
+    def __getattr__(self, name):
+        return getattr(self.loader, name)
+
+    def __reduce__(self):
+        return Wrapper, (DataLoader,), self.__dict__
+
+
+def test_a_wrapper_that_hands_on_attributes_is_pickled():
+    wrapper = Wrapper(range(3))
+    wrapper.name = 'old'
+    again = pickle.loads(pickle.dumps(wrapper))
+    assert again.name == 'old' and again.dataset == range(3) and not hasattr(again, '__setstate__')

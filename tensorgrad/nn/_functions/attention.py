@@ -69,8 +69,8 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
         key, value = key.repeat_interleave(groups, -3), value.repeat_interleave(query.size(-3) // value.size(-3), -3)
     kind, wide = query.dtype, tg.promote_types(query.dtype, tg.float32)
     if kind is not wide:        # compute 16-bit dtypes in a wider one, and round once, at the end
-        q, k, v = (t.to(wide) for t in (query, key, value))
-        return scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, is_causal, scale=scale).to(kind)
+        q, k, v, mask = (t if t is None or t.dtype is tg.bool else t.to(wide) for t in (query, key, value, attn_mask))
+        return scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal, scale=scale).to(kind)
     if not dropout_p:
         return _attended(query, key, value, attn_mask, is_causal, scale)
     if is_causal:

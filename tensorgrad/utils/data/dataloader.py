@@ -145,12 +145,22 @@ class DataLoader(Generic[T_co]):
     def __getstate__(self) -> dict[str, Any]:
         resumed = self._resumed
         # a copy does not share iterators
-        return {**self.__dict__, '_progress': None, '_resumed': resumed and resumed.state}
+        return {**self.__dict__, '_progress': None, '_kept': resumed and resumed.state}
 
-    def __setstate__(self, attributes: dict[str, Any]) -> None:
-        self.__dict__.update(attributes, _resumed=None)
-        if attributes['_resumed'] is not None:
-            self.load_state_dict(attributes['_resumed'])
+    @property
+    def _resumed(self) -> Resumed | None:
+        """The state that the next iteration resumes from.
+
+        A copy has it as plain data until it is used: `__setstate__` would be found by wrappers that look for all
+        attributes in their loader, and called with the wrapper's.
+        """
+        if isinstance(self._kept, dict):
+            self.load_state_dict(self._kept)
+        return self._kept
+
+    @_resumed.setter
+    def _resumed(self, resumed: Resumed | None) -> None:
+        self._kept: Any = resumed
 
     @property
     def multiprocessing_context(self) -> Any:
