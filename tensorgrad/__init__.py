@@ -103,6 +103,9 @@ def __getattr__(name: str) -> _Any:
     """Larger parts of the package are loaded when they are first used."""
     module = (name if name in _LAZY else "api.foreach" if name.startswith("_foreach_") else _ELSEWHERE.get(name))
     if module is None:
+        if name in ("has_cuda", "has_cudnn", "has_mkldnn", "has_mps"):
+            from .backends import former_switch
+            return former_switch(name.removeprefix("has_"))
         from .messages.missing_names import MissingName
         raise MissingName(__name__, name)
     with _Paused():

@@ -341,11 +341,10 @@ IN_ROWS = frozenset("addmm kron".split())        # whose results in `out=` are c
 def _resize(out: Any, like: Any, quiet: bool = False, name: str = "") -> None:
     """Give `out` new memory of the shape of an array, for most functions in the order of its axes, too."""
     if out.array.size and not quiet:
-        import warnings
-        warnings.warn(f"An output with one or more elements was resized since it had shape {list(out.array.shape)}, "
-                      f"which does not match the required output shape {list(like.shape)}. This behavior is "
-                      "deprecated, and in a future PyTorch release outputs will not be resized unless they have zero "
-                      "elements.", UserWarning, stacklevel=4)
+        warn(f"An output with one or more elements was resized since it had shape {list(out.array.shape)}, "
+             f"which does not match the required output shape {list(like.shape)}. This behavior is "
+             "deprecated, and in a future PyTorch release outputs will not be resized unless they have zero "
+             "elements.", again=True)
     backend = type(out._storage)
     ordered = type(like) is backend.array_type is ndarray and name not in IN_ROWS and "fft" not in name
     made = (empty_like(like, dtype=out.array.dtype) if ordered else backend.xp.empty(like.shape, dtype=out.array.dtype))

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import math as _math
-import warnings
 from typing import Any
 
 import numpy as np
@@ -52,9 +51,9 @@ def tensor(data: object, *, dtype: Dtype | None = None, device: Device | None = 
             [3, 4]]), tensor(0.5000))
     """
     if isinstance(data, TensorBase):
-        warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
-                      "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",
-                      UserWarning, stacklevel=3)
+        warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+             "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",
+             again=True)
         device = data.device if device is None else device  # type: ignore[attr-defined]
         if data._storage.hollow or data._storage.dense is not None:
             return as_leaf(data.detach().to(device, dtype or data.dtype, copy=True), requires_grad)
@@ -215,10 +214,10 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
         raise TypeError(f"expected np.ndarray (got {_type_name(ndarray)})")
     _check_array(ndarray)
     if not ndarray.flags.writeable:
-        warnings.warn("The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This "
-                      "means writing to this tensor will result in undefined behavior. You may want to copy the array "
-                      "to protect its data or make it writable before converting it to a tensor.", UserWarning,
-                      stacklevel=2)
+        warn("The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This "
+             "means writing to this tensor will result in undefined behavior. You may want to copy the array "
+             "to protect its data or make it writable before converting it to a tensor.",
+             again=True)
     backend = backend_of("cpu")
     storage = backend()
     plain = known(ndarray if type(ndarray) is np.ndarray else ndarray.view(np.ndarray))

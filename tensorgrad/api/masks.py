@@ -11,6 +11,7 @@ from ..core.casting import result_type
 from ..core.dispatch import SCALAR_TYPES, fresh, xp
 from ..core.tape import TensorBase
 from ..interpret._batched_subscripts import examples_of
+from ..messages.warn_once import warn
 from ..ops.indexing import ARRAY
 from ._arguments import broadcast_shape, each_example, in_batch, in_dtype, is_batched, is_hollow, refuse_complex32
 from ._kinds import Number
@@ -139,9 +140,8 @@ def where(condition: Tensor, input: Tensor | Number | None = None, other: Tensor
         raise TypeError(f"where(): argument 'condition' (position 1) must be Tensor, not {type(condition).__name__}")
     if condition.array.dtype.kind != "b":
         if condition.array.dtype == np.uint8:
-            import warnings
-            warnings.warn("where received a uint8 condition tensor. This behavior is deprecated and will be removed in "
-                          "a future version of PyTorch. Use a boolean condition instead.", UserWarning, stacklevel=2)
+            warn("where received a uint8 condition tensor. This behavior is deprecated and will be removed in "
+                 "a future version of PyTorch. Use a boolean condition instead.", again=True)
             condition = cast(condition, dtypes.bool)
         else:
             raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype "

@@ -16,6 +16,7 @@ from ..core.node import HookDict, Hooks
 from ..core.tape import node_of
 from ..device import device as torch_device
 from ..dtype import FROM_NUMPY
+from ..messages.warn_once import warn
 from ._arguments import check_tensor, integer, normalize_dim
 from ._kinds import Device, Dtype, Ints1, MemoryFormat
 from ._register import public
@@ -375,7 +376,7 @@ def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 @public(function=False)
 def resize(self: Tensor, *sizes: Ints1) -> Tensor:
     """`reshape` by an older name."""
-    warnings.warn("non-inplace resize is deprecated", UserWarning, stacklevel=2)
+    warn("non-inplace resize is deprecated", again=True)
     wanted = empty(*sizes).shape
     if wanted.numel() != self.array.size:
         raise RuntimeError(f"requested resize to {' x '.join(map(str, wanted))} ({wanted.numel()} elements in total), "
@@ -388,7 +389,7 @@ def resize(self: Tensor, *sizes: Ints1) -> Tensor:
 @public(function=False)
 def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
     """`reshape` to the shape of another tensor, by an older name."""
-    warnings.warn("non-inplace resize_as is deprecated", UserWarning, stacklevel=2)
+    warn("non-inplace resize_as is deprecated", again=True)
     return self.reshape(tensor.array.shape)
 
 

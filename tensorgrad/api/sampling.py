@@ -128,8 +128,10 @@ def _check(input: Any, grid: Any, mode: str) -> None:
 
 
 def _unnormalized(at: Any, d: int, aligned: bool) -> Any:
-    """From [−1, 1] to places along an axis."""
-    return (at + 1) / 2 * (d - 1) if aligned else ((at + 1) * d - 1) / 2
+    """From [−1, 1] to places along an axis, rounded once as PyTorch's: an identity's places are whole numbers."""
+    if aligned:
+        return (at + 1) * ((d - 1) / 2)
+    return ((at + 1).double() * (d / 2) - 0.5).to(at.dtype)
 
 
 def _bordered(at: Any, d: int, padding_mode: str, aligned: bool) -> Any:

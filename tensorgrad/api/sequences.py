@@ -3,7 +3,6 @@ https://pytorch.org/docs/stable/torch.html#creation-ops"""
 from __future__ import annotations
 
 import math as _math
-import warnings
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from ..core.dispatch import fresh
 from ..core.tape import TensorBase
 from ..device import device as Device
 from ..dtype import as_dtype
+from ..messages.warn_once import warn
 from ..runtime.numpy_state import Region, compute
 from ..size import towards_zero, whole
 from ..storage.base import backend_of
@@ -89,10 +89,10 @@ def range_(start: Number, end: Number, step: Number = 1, *, dtype: Dtype | None 
     ...     torch.range(1, 3)
     tensor([1., 2., 3.])
     """
-    warnings.warn("torch.range is deprecated and will be removed in a future release because its behavior is "
-                  "inconsistent with Python's range builtin. Instead, use torch.arange, which produces values in "
-                  "[start, end).", UserWarning,
-                  stacklevel=2)
+    warn("torch.range is deprecated and will be removed in a future release because its behavior is "
+         "inconsistent with Python's range builtin. Instead, use torch.arange, which produces values in "
+         "[start, end).",
+         again=True)
     if step == 0 or step != step:
         raise RuntimeError("step must be nonzero")
     if not (_math.isfinite(start) and _math.isfinite(end)):
@@ -153,19 +153,27 @@ def linspace(start: Tensor | Number, end: Tensor | Number, steps: int, *, dtype:
         raise NotImplementedError(f"\"linspace_cpu\" not implemented for '{dtypes.SCALAR_TYPES[kind.name]}'")
     if kind.numpy.kind in "iu":
         start, end = (int(converted(v, kind)) for v in (start, end))
-    # from both ends to the middle, so that both are met exactly and the values are symmetric
-    wide = "complex128" if kind.is_complex else "float64"
     step = (end - start) / (steps - 1) if steps > 1 else 0.0
     with Region():
-        ramp = backend.xp.arange(steps, dtype="float64")
-        if kind in (dtypes.float32, dtypes.complex64):
-            wide, step = ("complex64" if kind.is_complex else "float32"), np.dtype(kind.numpy).type(step)
-            ramp = ramp.astype("float32")
-            start, end = np.dtype(kind.numpy).type(start), np.dtype(kind.numpy).type(end)
-        lower, upper = start + step * ramp, end - step * (steps - 1 - ramp)
-        values = backend.xp.where(ramp < steps // 2, lower, upper) if steps > 1 else backend.xp.full(steps, start)
-        out = fresh(backend.cast(values.astype(wide), kind.numpy), backend)
+        values = _between(backend.xp, kind, start, end, step, steps)
+        out = fresh(backend.cast(values, kind.numpy), backend)
     return as_leaf(out, requires_grad)
+
+
+def _between(xp: Any, kind: Any, start: Any, end: Any, step: Any, steps: int) -> Any:
+    """Return `steps` numbers, computed from both ends to the middle: both are met exactly, the values are symmetric."""
+    if steps == 1:
+        return xp.full(1, start)
+    places = xp.arange(steps, dtype="float64")
+    if kind is dtypes.float32:          # in float64, for PyTorch's product and sum are fused: rounded once
+        start, end, step = (np.float32(v) for v in (start, end, step))
+        start, end, step = float(start), float(end), float((end - start) / np.float32(steps - 1))
+    elif kind is dtypes.complex64:
+        start, end, step = (np.complex64(v) for v in (start, end, step))
+        places = places.astype("float32")
+    values = xp.where(places < steps // 2, start + step * places, end - step * (steps - 1 - places))
+    return values.astype(kind.numpy if kind in (dtypes.float32, dtypes.complex64) else
+                         "complex128" if kind.is_complex else "float64")
 
 
 @public(method=False, out="given filled")

@@ -1,7 +1,6 @@
 """Quantiles, covariances, histograms. https://pytorch.org/docs/stable/torch.html#reduction-ops"""
 from __future__ import annotations
 
-import warnings
 from math import prod
 from typing import Any
 
@@ -9,6 +8,7 @@ from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, xp
 from ..core.undefined import undefined
+from ..messages.warn_once import warn
 from ..storage.out_of_memory import check_room
 from . import return_types
 from ._arguments import C_NAMES, anywhere, each_example, floating, in_batch, in_dtype, integer, normalize_dim
@@ -163,9 +163,9 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None,
                    if correction else total)
         away = xp.subtract(x, xp.divide(xp.sum(x * weight, axis=(1,), keepdims=True), total))
     if anywhere(freedom <= 0) if isinstance(freedom, Tensor) else freedom <= 0:
-        warnings.warn("cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of "
-                      "observations.", UserWarning,
-                      stacklevel=3)
+        warn("cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of "
+             "observations.",
+             again=True)
         freedom = 0
     weighted = away if weight is None else away * weight
     found = xp.divide(xp.matmul(away, xp.t(xp.conj(weighted) if away.dtype.is_complex else weighted)), freedom)

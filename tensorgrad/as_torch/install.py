@@ -17,6 +17,7 @@ from ..api.miscellaneous import offer_standard
 from ..messages.missing_names import hint
 from .companions import Companions, forget
 from .hiding import HIDDEN, asks_for_metadata, hide_from, show_again
+from .naming import give_back_names, name_loaded_classes
 from .paths import directories, share, unshare
 
 PACKAGE = "tensorgrad"
@@ -208,7 +209,7 @@ def install_as_torch(hidden_from: Iterable[str] = ()) -> None:
     sys.meta_path[:0] = [Finder(), Companions()]        # type: ignore[list-item]
     sys.meta_path.append(Afterword())           # type: ignore[arg-type]
     import_module("torch")
-    _name_classes("torch")
+    name_loaded_classes()
     offer_standard(False)
     _tell_children(True)
 
@@ -227,27 +228,8 @@ def uninstall_as_torch() -> None:
     show_again()
     unshare()
     offer_standard(True)
-    _name_classes(None)
+    give_back_names()
     _tell_children(False)
-
-
-def _name_classes(package: str | None) -> None:
-    """Give classes PyTorch's full names, as in `<class 'torch.Tensor'>`; or their own again.
-
-    Programs compare them, and packages write those of modules into their files.
-    """
-    from .. import nn
-    from ..serialization._names import CLASSES
-    for cls in vars(nn).values():
-        if isinstance(cls, type) and cls.__module__.startswith(f"{PACKAGE}.nn."):
-            OWN_MODULES.setdefault(cls, cls.__module__)
-    named = {cls: module.replace(PACKAGE, "torch", 1) for cls, module in OWN_MODULES.items()}
-    for cls, module in (named | {cls: module for cls, (module, _) in CLASSES.items()}).items():
-        OWN_MODULES.setdefault(cls, cls.__module__)
-        cls.__module__ = OWN_MODULES[cls] if package is None else module
-
-
-OWN_MODULES: dict[Any, str] = {}
 
 
 def _tell_children(wanted: bool) -> None:

@@ -12,7 +12,8 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
-PACKAGE = "tensorgrad"
+from .naming import PACKAGE, naming
+
 MARK = "tensorgrad as torch:"
 
 
@@ -34,6 +35,8 @@ class Place:
         spec = PathFinder.find_spec(name, [self.directory], target)
         if spec is not None and spec.submodule_search_locations is not None:
             spec.submodule_search_locations = marked(spec.submodule_search_locations)
+        if spec is not None and spec.loader is not None:
+            spec.loader = naming(spec.loader)
         return spec
 
     def iter_modules(self, prefix: str = "") -> Iterator[tuple[str, bool]]:

@@ -235,7 +235,7 @@ class FunctionMeta(type):
     """Gives each Function a class of tape nodes under its own name."""
 
     def __init__(cls, name: str, bases: Any, attrs: Any) -> None:
-        known = {"function": cls, "_forward_cls": cls, "__module__": attrs.get("__module__")}
+        known = {"function": cls, "_forward_cls": cls, "__module__": "torch.autograd.function"}
         cls._node_class = cls._backward_cls = type(f"{name}Backward", (FunctionNode,), known)
         super().__init__(name, bases, attrs)
 

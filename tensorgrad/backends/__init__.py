@@ -31,3 +31,11 @@ from ._switches import disable_global_flags, flags_frozen
 
 __all__ = ["compiled", "cpu", "cuda", "cudnn", "cusparselt", "kleidiai", "mha", "miopen", "mkl", "mkldnn", "mps",
            "nnpack", "openmp", "opt_einsum", "quantized", "xnnpack", "disable_global_flags", "flags_frozen"]
+
+
+def former_switch(name: str) -> bool:
+    """Return what `torch.has_NAME` says, which is deprecated in favour of a function of `torch.backends.NAME`."""
+    from ..messages.warn_once import warn
+    asked = "is_built" if name in ("cuda", "mps") else "is_available"
+    warn(f"'has_{name}' is deprecated, please use 'torch.backends.{name}.{asked}()'", again=True)
+    return bool(getattr(globals()[name], asked)())

@@ -131,7 +131,9 @@ class Node:
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
         """The steps that gradients flow on to, each with the number of the output that it was."""
-        return tuple((None, 0) if e is None else e.as_function() for e in self.edges)
+        order = getattr(self, "order", None)        # of an op's steps
+        edges = [self.edges[i] for i in order] if order else self.edges
+        return tuple((None, 0) if e is None else e.as_function() for e in edges)
 
     def as_function(self) -> tuple[Node, int]:
         return self, 0

@@ -14,7 +14,7 @@ class Warned(set[str]):
 WARNED = Warned()
 
 
-def warn(message: str, kind: str = "", again: bool = False) -> None:
+def warn(message: str, kind: str = "", again: bool = False, category: type[Warning] = UserWarning) -> None:
     """Warn once per process, as PyTorch does, and name the program's line, whatever frames of ours are in between.
     Messages of one `kind` count as one; `again` gives the warning each time."""
     if (kind or message) in WARNED and not WARNED.always and not again:
@@ -23,4 +23,4 @@ def warn(message: str, kind: str = "", again: bool = False) -> None:
     level, frame, own = 1, sys._getframe(), __name__.partition(".")[0]
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == own:
         level, frame = level + 1, frame.f_back  # type: ignore[assignment]
-    warnings.warn(message, UserWarning, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)

@@ -73,6 +73,7 @@ class Op(metaclass=OpType):
     row_major: ClassVar[bool] = False
     # the inputs by whose memory format results, and gradients, are channels_last; for a sequence, if all of it is
     images: ClassVar[str] = ""
+    order: ClassVar[tuple[int, ...]] = ()         # of the inputs in `next_functions`, if another than the formulas'
     volumes: ClassVar[bool] = True                # so are images of three dimensions
     in_order: ClassVar[bool] = False              # results have their axes in the first input's order, for all kernels
     # results that are stacks of matrices, as the inputs are, have them column by column; others are contiguous

@@ -13,6 +13,7 @@ class Linear(Op):
     torch_name = "Addmm"
     batch = "defined"
     linear = ("x b", "w")
+    order = (2, 0, 1)
 
     def name(self):                   return f"{'Addmm' if len(self.shape) == 2 else 'View'}Backward0"
 

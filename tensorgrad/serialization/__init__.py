@@ -168,6 +168,8 @@ def _explaining(safe: bool) -> Iterator[None]:
         raise pickle.UnpicklingError(advice.format(escaped(error))) from None
     except Exception as error:
         check_error(error, "load")
+        if safe and isinstance(error, pickle.UnpicklingError):
+            raise pickle.UnpicklingError(REFUSED.format(escaped(error))) from None
         if safe and isinstance(error, (struct.error, OverflowError)):
             raise damaged(escaped(error)) from None
         escape_error(error, keep="" if safe else "\n\t")

@@ -119,14 +119,21 @@ def test_modules_have_the_full_names_of_pytorch():
         layer = nn.Sequential(nn.Linear(2, 1), nn.Tanh())
         again = pickle.loads(pickle.dumps(layer))
         print([type(part) for part in again], type(again[0]) is type(layer[0]))
+        import torch, torch.utils.data
+        for kind in (torch.optim.lr_scheduler.StepLR, torch.optim.Adam, torch.utils.data.TensorDataset, torch.finfo,
+                     torch.distributions.Normal, torch.no_grad, torch.nn.utils.prune.Identity):
+            print(kind)
         tensorgrad.uninstall_as_torch()
-        print(nn.Tanh.__module__)
+        print(nn.Tanh.__module__, torch.optim.Adam.__module__)
     """)
-    hints, modules, parts, undone = out.splitlines()
+    hints, modules, parts, *others, undone = out.splitlines()
     assert hints == "False False"             # transformers asks for those of its models
     assert modules == str([getattr(theirs, name).__module__ for name in classes]) and len(classes) > 100
     assert parts == "[<class 'torch.nn.modules.linear.Linear'>, <class 'torch.nn.modules.activation.Tanh'>] True"
-    assert undone == "tensorgrad.nn.modules.activation"
+    assert others == [f"<class 'torch.{name}'>" for name in (
+        "optim.lr_scheduler.StepLR", "optim.adam.Adam", "utils.data.dataset.TensorDataset", "finfo",
+        "distributions.normal.Normal", "autograd.grad_mode.no_grad", "nn.utils.prune.Identity")]
+    assert undone == "tensorgrad.nn.modules.activation tensorgrad.optim.adam"
 
 
 def test_it_refuses_where_torch_is_something_else():

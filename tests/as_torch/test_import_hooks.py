@@ -128,8 +128,9 @@ def test_children(method):
 
 def test_pickles():
     things = [torch.ones(2), torch.ones(1, device="meta"), nn.Parameter(torch.ones(2)), torch.float32, torch.Size([1]),
-              torch.device("cpu"), torch.Generator().manual_seed(3), torch.strided, torch.channels_last, torch.add,
-              torch.optim.SGD([torch.ones(2)], 0.1)]
+              torch.device("cpu"), torch.Generator().manual_seed(3), torch.strided, torch.channels_last, torch.add]
+    optimizer = torch.optim.SGD([torch.ones(2)], 0.1)       # by PyTorch's name, as modules are
+    assert b"torch.optim.sgd" in (text := pickle.dumps(optimizer)) and type(pickle.loads(text)) is torch.optim.SGD
     with open("things.pickle", "wb") as file:
         pickle.dump(things, file)
 '''

@@ -1,7 +1,6 @@
 """Activations. https://pytorch.org/docs/stable/nn.functional.html#non-linear-activation-functions"""
 from __future__ import annotations
 
-import warnings
 from math import inf
 from typing import Any
 
@@ -14,6 +13,7 @@ from ...api.activation import SELU_ALPHA, SELU_SCALE
 from ...core.dispatch import SCALAR_TYPES, xp
 from ...core.inplace import in_place
 from ...dtype import contiguous_format
+from ...messages.warn_once import warn
 
 __all__ = ["celu", "celu_", "elu", "elu_", "gelu", "glu", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish",
            "hardtanh", "hardtanh_", "leaky_relu", "leaky_relu_", "log_softmax", "logsigmoid", "mish", "prelu", "relu",
@@ -442,10 +442,10 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
 # ── along an axis ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _implicit_axis(name: str, ndim: int, stacklevel: int) -> int:
-    warnings.warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an "
-                  f"argument.",
-                  stacklevel=stacklevel)
+def _implicit_axis(name: str, ndim: int) -> int:
+    warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an "
+         f"argument.",
+         again=True)
     return 0 if ndim in (0, 1, 3) else 1
 
 
@@ -462,7 +462,7 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     >>> torch.nn.functional.softmax(torch.tensor([0., 0., 1000.]), dim=0)
     tensor([0., 0., 1.])
     """
-    return tg.softmax(input, _implicit_axis("softmax", input.ndim, _stacklevel) if dim is None else dim, dtype)
+    return tg.softmax(input, _implicit_axis("softmax", input.ndim) if dim is None else dim, dtype)
 
 
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Dtype | None = None) -> Tensor:
@@ -478,7 +478,7 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     >>> torch.nn.functional.softmin(torch.tensor([0., 0., 1000.]), dim=0)
     tensor([0.5000, 0.5000, 0.0000])
     """
-    return (-input).softmax(_implicit_axis("softmin", input.ndim, _stacklevel) if dim is None else dim, dtype=dtype)
+    return (-input).softmax(_implicit_axis("softmin", input.ndim) if dim is None else dim, dtype=dtype)
 
 
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Dtype | None = None) -> Tensor:
@@ -494,7 +494,7 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
     >>> torch.nn.functional.log_softmax(torch.tensor([0., 0.]), dim=0)
     tensor([-0.6931, -0.6931])
     """
-    return tg.log_softmax(input, _implicit_axis("log_softmax", input.ndim, _stacklevel) if dim is None else dim, dtype)
+    return tg.log_softmax(input, _implicit_axis("log_softmax", input.ndim) if dim is None else dim, dtype)
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
@@ -511,7 +511,7 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     tensor([0., 1.])
     """
     if eps != 1e-10:
-        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
+        warn("`eps` parameter is deprecated and has no effect.", again=True)
     noise = -tg.empty_like(logits, memory_format=contiguous_format).exponential_().log()
     soft = tg.softmax((logits + noise) / tau, dim)
     if not hard:

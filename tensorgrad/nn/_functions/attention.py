@@ -6,7 +6,6 @@ https://pytorch.org/docs/stable/nn.functional.html#attention-mechanisms
 from __future__ import annotations
 
 import math
-import warnings
 from math import prod
 from typing import Any
 
@@ -16,6 +15,7 @@ from ...advice import misfit
 from ...api._arguments import anywhere
 from ...api.linear import linear
 from ...core.dispatch import xp
+from ...messages.warn_once import warn
 from .activation import softmax
 from .dropout import dropout
 from .padding import pad
@@ -151,8 +151,8 @@ def _canonical_mask(mask: Any, mask_name: str, other_type: Any, other_name: str,
     if mask.dtype is not tg.bool and not mask.dtype.is_floating_point:
         raise AssertionError(f"only bool and floating types of {mask_name} are supported")
     if check_other and other_type is not None and mask.dtype is not other_type:
-        warnings.warn(f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type for both "
-                      "instead.", UserWarning, stacklevel=3)
+        warn(f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type for both "
+             "instead.", again=True)
     if mask.dtype is tg.bool:
         return tg.zeros_like(mask, dtype=target_type).masked_fill_(mask, float("-inf"))
     return mask

@@ -1,13 +1,12 @@
 """Linear maps and tables of vectors. https://pytorch.org/docs/stable/nn.functional.html#sparse-functions"""
 from __future__ import annotations
 
-import warnings
-
 from ... import api as tg
 from ..._tensor import Tensor
 from ...api._arguments import each_example, in_batch, is_batched, is_hollow, is_unknown
 from ...api._kinds import Index
 from ...api.linear import check_bags, embedding_renorm_, linear
+from ...messages.warn_once import warn
 
 __all__ = ["bilinear", "embedding", "embedding_bag", "linear", "one_hot"]
 
@@ -72,8 +71,8 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
             [4.0000]])
     """
     if weight.dtype is tg.int64 and input.is_floating_point():
-        warnings.warn("Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, "
-                      "...)` is deprecated, and should now be `embedding_bag(input, weight, ...)`.", stacklevel=2)
+        warn("Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, "
+             "...)` is deprecated, and should now be `embedding_bag(input, weight, ...)`.", again=True)
         weight, input = input, weight
     if per_sample_weights is not None and input.shape != per_sample_weights.shape:
         raise ValueError(f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then it must "

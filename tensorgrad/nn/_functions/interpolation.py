@@ -5,7 +5,6 @@ matrix of weights.
 """
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from ...api._kinds import Ints1
 from ...api.sampling import cubic
 from ...core.dispatch import SCALAR_TYPES, xp
 from ...core.step_names import called
+from ...messages.warn_once import warn
 from ...size import towards_zero, whole
 from ...storage.out_of_memory import check_room
 from .pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
@@ -218,7 +218,7 @@ FILTERS = {"bilinear": (triangle, 1), "bicubic": (lambda x: cubic(x, -0.5), 2), 
 
 
 def _deprecated(name: str) -> None:
-    warnings.warn(f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=3)
+    warn(f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.", again=True)
 
 
 def upsample(input: Tensor, size: Ints1 | None = None, scale_factor: float | Sequence[float] | None = None,

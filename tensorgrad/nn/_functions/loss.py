@@ -1,7 +1,6 @@
 """Losses. https://pytorch.org/docs/stable/nn.functional.html#loss-functions"""
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from math import log, pi
 from typing import Any
@@ -16,6 +15,7 @@ from ...api.linear import linear
 from ...api.loss import check_triplet
 from ...core.casting import result_type
 from ...core.dispatch import SCALAR_TYPES, xp
+from ...messages.warn_once import warn
 from .. import _reduction
 from .distance import pairwise_distance
 
@@ -222,12 +222,12 @@ def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *
         raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
     if options is not None and (len(outs) > 1 or reduction not in _reduction.NUMBERS or label_smoothing
                                 or target.dtype is not tg.int64):
-        warnings.warn("linear_cross_entropy: ``options`` ignored; chunked path needs reduction in "
-                      "{'mean','sum','none'}, label_smoothing == 0, "
-                      f"target.dtype == int64, out_features == (). Got reduction={reduction!r}, "
-                      f"label_smoothing={label_smoothing}, target.dtype={target.dtype}, out_features={outs[1:]}, "
-                      f"tracing=False, linear_bias.shape={None if linear_bias is None else tuple(linear_bias.shape)}.",
-                      stacklevel=2)
+        warn("linear_cross_entropy: ``options`` ignored; chunked path needs reduction in "
+             "{'mean','sum','none'}, label_smoothing == 0, "
+             f"target.dtype == int64, out_features == (). Got reduction={reduction!r}, "
+             f"label_smoothing={label_smoothing}, target.dtype={target.dtype}, out_features={outs[1:]}, "
+             f"tracing=False, linear_bias.shape={None if linear_bias is None else tuple(linear_bias.shape)}.",
+             again=True)
     return _linear_cross_entropy(input, linear_weight.reshape(-1, linear_weight.shape[-1]),
                                  None if linear_bias is None else linear_bias.reshape(-1), logits, target, weight,
                                  -100 if ignore_index is None else ignore_index, reduction, label_smoothing)
@@ -448,9 +448,9 @@ def _broadcast(input: Any, target: Any) -> Any:
 def _paired(input: Any, target: Any, weight: Any) -> Any:
     """Broadcast input and target; warn if their shapes differ."""
     if input.size() != target.size():
-        warnings.warn(f"Using a target size ({_size(target)}) that is different to the input size ({_size(input)}). "
-                      "This will likely lead to incorrect "
-                      "results due to broadcasting. Please ensure they have the same size.", stacklevel=3)
+        warn(f"Using a target size ({_size(target)}) that is different to the input size ({_size(input)}). "
+             "This will likely lead to incorrect "
+             "results due to broadcasting. Please ensure they have the same size.", again=True)
         input, target = _broadcast(input, target)
     if weight is not None and weight.shape != input.shape:
         raise ValueError("Weights and input must have the same size.")
@@ -573,10 +573,10 @@ def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, redu
     if size_average is not None or reduce is not None:
         return tg.kl_div(input, target, number_of(reduction, size_average, reduce), log_target=log_target)
     if reduction == "mean":
-        warnings.warn("reduction: 'mean' divides the total loss by both the batch size and the support "
-                      "size.'batchmean' divides only by the batch size, and aligns with the KL div math "
-                      "definition.'mean' will be changed to behave the same as 'batchmean' in the next major release.",
-                      stacklevel=2)
+        warn("reduction: 'mean' divides the total loss by both the batch size and the support "
+             "size.'batchmean' divides only by the batch size, and aligns with the KL div math "
+             "definition.'mean' will be changed to behave the same as 'batchmean' in the next major release.",
+             again=True)
     if reduction == "batchmean":
         out = tg.kl_div(input, target, _reduction.NUMBERS["sum"], log_target=log_target)
         return out / input.shape[0] if input.ndim else out

@@ -4,7 +4,6 @@ https://pytorch.org/docs/stable/nn.functional.html#vision-functions
 """
 from __future__ import annotations
 
-import warnings
 from math import prod
 from typing import Any
 
@@ -13,15 +12,16 @@ from ..._tensor import Tensor
 from ..._tensor.torch_function import namespaced
 from ...api._kinds import Ints
 from ...api.sampling import MODES, PADDING_MODES
+from ...messages.warn_once import warn
 
 __all__ = ["affine_grid", "grid_sample"]
 
 
 def _aligned(align_corners: bool | None) -> bool:
     if align_corners is None:
-        warnings.warn("Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. "
-                      "Please specify align_corners=True if the old behavior is desired. See the documentation of "
-                      "grid_sample for details.", stacklevel=3)
+        warn("Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. "
+             "Please specify align_corners=True if the old behavior is desired. See the documentation of "
+             "grid_sample for details.", again=True)
     return bool(align_corners)
 
 
@@ -54,9 +54,9 @@ def affine_grid(theta: Tensor, size: Ints, align_corners: bool | None = None) ->
         raise ValueError(f"Expected a batch of {n}D affine matrices of shape Nx{n}x{n + 1} for size {size}. Got "
                          f"{theta.shape}.")
     if aligned and min(size[2:]) == 1:
-        warnings.warn("Since version 1.3.0, affine_grid behavior has changed for unit-size grids when "
-                      "align_corners=True. This is not an intended use case of affine_grid. See the documentation of "
-                      "affine_grid for details.", stacklevel=2)
+        warn("Since version 1.3.0, affine_grid behavior has changed for unit-size grids when "
+             "align_corners=True. This is not an intended use case of affine_grid. See the documentation of "
+             "affine_grid for details.", again=True)
     elif min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")
     if size[0] != theta.shape[0]:
@@ -91,7 +91,7 @@ def _line(d: int, aligned: bool, like: Any) -> Any:
     if d <= 1:
         return like.new_zeros(d)
     line = tg.linspace(-1, 1, d, dtype=like.dtype, device=like.device)
-    return line if aligned else line * ((d - 1) / d)
+    return line if aligned else line * (d - 1) / d      # two roundings, as in PyTorch: identities hit the centres
 
 
 # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────────────
