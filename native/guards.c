@@ -42,7 +42,7 @@ PyObject *same_tensors(PyObject *self, PyObject *flat)
     Py_RETURN_TRUE;
 }
 
-/* Return 1 for the object itself, or an equal number or text; −1 for an error. */
+/* Return 1 for the same object, or an equal number or text; −1 for an error. */
 static int same_value(PyObject *now, PyObject *before)
 {
     if (now == before) return 1;

@@ -1,9 +1,9 @@
 /* Programs: kernels called one after the other, without Python between them.
 
-program(buffers, calls) checks each call against its row once, with arrays in memory that only stands for that of a run: templates. It keeps the structs
-of the calls, and for each pointer in them a buffer and a place in it. A buffer is the arena, an input, a constant or an output; a run needs memory as
-large, and aligned as well, as its template, for each. Outputs are new arrays, the arena is memory of the run, both are all that kernels may write to:
-so what the check of a call found about sizes and overlaps holds in every run.
+program(buffers, calls) checks each call against its row once, on arrays in templates: memory of the size and alignment that buffers have in a run. It
+keeps the structs of the calls, and for each pointer in them a buffer and an offset. A buffer is the arena, an input, a constant or an output; in a run,
+each has memory at least as large and as well aligned as its template. Kernels write only to outputs, which are new arrays, and to the arena, which
+belongs to the run. So the sizes and overlaps that were checked once are those of every run.
 
 A program never changes. bind(constants) gives it constants; the result keeps arenas, with structs that point to them, for runs to come, and may run in
 several threads at a time. */
@@ -132,7 +132,7 @@ static int add_link(Links *links, Link link)
     return 0;
 }
 
-/* Note where the arrays of a call lie. */
+/* Note the buffers and offsets of the arrays of a call. */
 static int link_call(Program *self, Step *step, const Declaration *row, const char *call, const Views *views)
 {
     for (int i = 0; i < row->arrays; i++) {

@@ -1,7 +1,7 @@
 """torch.ops.aten: the functions of this package, under PyTorch's names for its operators and their overloads.
 
 All overloads of an operator call the one function, which tells them apart by their arguments. Programs keep operators
-in tables, many of which they never call: an operator that this package lacks raises when it is called.
+in tables, and never call many of them: an operator that this package lacks raises when it is called.
 """
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class OpOverload:
 
     @property
     def tags(self) -> list[Any]:
-        """Of PyTorch's tags, those that the name says, and the one that all its operators have."""
+        """The tags that follow from the name, and the one that all of PyTorch's operators have."""
         from ._library.tags import Tag
         names = ["inplace"] * (self._opname.endswith("_") and not self._opname.endswith("__"))
         return [Tag[name] for name in (*names, *["out"] * self._overloadname.endswith("out"), "pt2_compliant_tag")]
@@ -105,7 +105,7 @@ def _index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) 
 
 
 def _in_full(input: Any, indices: Any) -> tuple[Any, ...]:
-    """Return index tensors that broadcast, one for each axis: whole axes are counted out behind the others' places."""
+    """Return index tensors that broadcast, one for each axis; whole axes become ranges, in the last places."""
     given = [index for index in indices if index is not None]
     lead = given[0].ndim if len(given) == 1 else max(index.ndim for index in given)
     whole = [axis for axis in range(input.ndim) if axis >= len(indices) or indices[axis] is None]

@@ -6,7 +6,7 @@ from typing import Any
 
 __all__ = ["getArtifactLogger", "set_logs"]
 
-# PyTorch's names of what the logger `tensorgrad.compiler` tells: calls that run eagerly, and second traces
+# PyTorch's names for the messages of the logger `tensorgrad.compiler`: eager calls, and further traces
 ARTEFACTS = frozenset({"graph_breaks", "recompiles", "recompiles_verbose"})
 COMPONENTS = frozenset({"all", "dynamo"})
 
@@ -15,7 +15,7 @@ def set_logs(*, modules: dict[str, Any] | None = None, **logs: Any) -> None:
     """Set the level of the logger `tensorgrad.compiler`: levels for `all` and `dynamo`, True or False for `recompiles`
     and `graph_breaks`.
 
-    Others of PyTorch's names are accepted, and there is nothing to tell under them.
+    PyTorch's other names are accepted, and have no messages.
 
     >>> import logging, tensorgrad as torch
     >>> torch._logging.set_logs(recompiles=True)

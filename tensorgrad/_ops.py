@@ -281,7 +281,7 @@ def step_of(operator: Operator, kernel: Callable[..., Any], kwargs: dict[str, An
                                    "registered. Please use register_autograd to add one.")
             found = operator.backward(ctx, *gradients)
             count = getattr(ctx, "argument_count_", None)
-            return found[:count] if isinstance(found, tuple) else found     # not those of arguments that were left out
+            return found[:count] if isinstance(found, tuple) else found     # not for arguments that were left out
 
     if operator.vmap is not None:
         def vmap(info: Any, in_dims: Any, *inputs: Any) -> Any:

@@ -1,7 +1,7 @@
 """Gradients of operators that have kernels but no rule for autograd, as `torch.library.Library.impl` makes them.
 
-A kernel for a device runs as any function does: what it computes from its arguments is recorded, unless it says
-otherwise. A backward through its results warns, for their gradients may be wrong or missing.
+A kernel for a device runs like any function, and its ops are recorded. A backward through its results warns, because
+gradients may be wrong or missing.
 """
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _watched(name: str, output: Any, given: list[Any], inputs: list[Any]) -> Any
 
 
 def _without_gradient(name: str, output: Any, inputs: list[Any]) -> Any:
-    """Return a result as that of a step without a gradient, so that a backward through it warns."""
+    """Make a result the output of a step without a gradient, so that a backward through it warns."""
     made = _Missing.apply(name, output, *inputs)
     made.origin, output._node = None, made._node
     node_of(output).as_function()[0].ctx.count = 2 + len(inputs)

@@ -1,4 +1,4 @@
-"""Places and switches that PyTorch keeps apart for its own builds; packages read a few. Nothing is logged."""
+"""Paths and switches of PyTorch's internal builds, of which packages read a few. Nothing is logged."""
 from __future__ import annotations
 
 import os

@@ -16,7 +16,7 @@ in_dims_t = out_dims_t = Any
 
 
 def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0) -> Callable[..., Any]:
-    """Return `torch.vmap(func)`, with PyTorch's warning: use that instead."""
+    """Return `torch.vmap(func)`, with PyTorch's warning to use that instead."""
     warnings.warn("Please use torch.vmap instead of torch._vmap_internals.vmap.", FutureWarning, stacklevel=2)
     return _vmap(func, in_dims, out_dims)
 

@@ -96,7 +96,7 @@ CPU = device("cpu")
 
 
 def rebuild(type: str, index: int | None) -> device:
-    """Return the device of a pickle, which names this function and not the class: that is `torch.device` at times."""
+    """Return the device of a pickle. Pickles name this function, because the class may be renamed `torch.device`."""
     return device(type, index)
 
 

@@ -48,7 +48,7 @@ class dtype:
         return in_complex(self)
 
     def common(self, a: dtype, b: dtype) -> dtype | None:
-        """Hook: what a and b promote to, if this dtype, one of them, says so; RuntimeError for nothing; None: rules."""
+        """Hook: return the common dtype of a and b, one of which is this; None: by the rules; RuntimeError if none."""
         return None
 
     def __repr__(self) -> str:
@@ -59,7 +59,7 @@ class dtype:
 
 
 def named(name: str) -> Any:
-    """Return the dtype of a pickle, which names this function and not the class: that is `torch.dtype` at times."""
+    """Return the dtype of a pickle. Pickles name this function, because the class may be renamed `torch.dtype`."""
     return globals()[name]
 
 

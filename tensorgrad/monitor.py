@@ -88,7 +88,7 @@ def log_event(event: Event) -> None:
 class Stat:
     """Aggregates the values that are added, and logs an event for each window of time.
 
-    aggregations: what to make of the values. window_size: the length of a window, whose event is logged with the first
+    aggregations: the statistics to compute. window_size: the length of a window, whose event is logged with the first
     value, or question, after it. max_samples: with so many values the event is logged at once, and further ones are
     dropped until the window ends. https://pytorch.org/docs → torch.monitor.Stat
     """

@@ -1,4 +1,4 @@
-"""PyTorch's dtypes that no tensor here has: programs name them, compare them and ask for their facts.
+"""PyTorch's dtypes of which there are no tensors here: programs name and compare them, and read their properties.
 
 https://pytorch.org/docs → torch.Tensor. They are keys of tables in many programs, and values of dtype arguments that
 are never used. A tensor of such a dtype cannot be made: NotImplementedError, as for most of them in PyTorch.
@@ -72,7 +72,7 @@ class NominalDtype(dtype):
 
 
 def _whole(names: str, scalar_type: Any, signed: bool | str) -> list[NominalDtype]:
-    """Dtypes of integers, of a byte each unless the name ends in a count of bits."""
+    """Return integer dtypes, of a byte each unless the name ends in a number of bits."""
     bytes_of = {"qint32": 4, "bits16": 2}
     return [NominalDtype(name, scalar_type(name), INTEGER, bytes_of.get(name, 1), signed) for name in names.split()]
 

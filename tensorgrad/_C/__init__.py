@@ -29,10 +29,10 @@ def _log_api_usage_once(event: str) -> None:
 
 
 def _skip_one_hop_torch_function(func: Any, types: Any, args: Any, kwargs: Any = None) -> Any:
-    """Call a function without its overrides; those of the functions that it calls are asked."""
+    """Call a function without its overrides; functions that it calls keep theirs."""
     kwargs, home = kwargs or {}, str(getattr(func, "__module__", None))
     if isinstance(func, AskingMethod) or isinstance(getattr(func, "__self__", None), property) or home == PACKAGE:
-        with DisableTorchFunctionSubclass():        # compiled functions in PyTorch, which call none of these
+        with DisableTorchFunctionSubclass():        # in PyTorch, compiled functions, which call no others
             return func(*args, **kwargs)
     if home.startswith(f"{PACKAGE}."):
         return getattr(func, "__wrapped__", func)(*args, **kwargs)
@@ -44,7 +44,7 @@ def _skip_one_hop_torch_function(func: Any, types: Any, args: Any, kwargs: Any =
 
 
 def _get_tracing_state() -> None:
-    """The trace that is being made: none."""
+    """Return None: no TorchScript trace is recorded."""
 
 
 def _get_privateuse1_backend_name() -> str:
@@ -80,19 +80,19 @@ def _infer_size(a: Size, b: Size, /) -> Size:
 
 
 class _TorchFunctionState(Enum):
-    """Which overrides of functions a thread asks: those of classes and modes, of modes alone, or none."""
+    """The overrides that a thread calls: of classes and modes, of modes alone, or none."""
 
     ENABLED, SUBCLASSES_DISABLED, ALL_DISABLED = range(3)
 
 
 def _get_torch_function_state() -> _TorchFunctionState:
-    """Return which overrides this thread asks."""
+    """Return which overrides this thread calls."""
     return (_TorchFunctionState.ENABLED if state.classes else _TorchFunctionState.ALL_DISABLED if state.disabled
             else _TorchFunctionState.SUBCLASSES_DISABLED)
 
 
 def _is_torch_function_all_disabled() -> bool:
-    """Return True if this thread asks no overrides."""
+    """Return True if this thread calls no overrides."""
     return state.disabled
 
 
@@ -161,7 +161,7 @@ class DispatchKey(Enum):
 
 
 class DispatchKeySet:
-    """Several of them."""
+    """A set of dispatch keys."""
 
     def __init__(self, key: DispatchKey) -> None:
         self.keys = {key}

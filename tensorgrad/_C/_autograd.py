@@ -1,4 +1,4 @@
-"""Questions to the engine, under the names of PyTorch's compiled modules `torch._C` and `torch._C._autograd`.
+"""Queries of the engine, under the names of PyTorch's compiled modules `torch._C` and `torch._C._autograd`.
 
 >>> import tensorgrad as torch
 >>> from tensorgrad._C import _autograd
@@ -67,7 +67,7 @@ def _will_engine_execute_node(node: Any) -> bool:
 
 
 def _set_fwd_grad_enabled(enabled: bool) -> None:
-    """Let tangents go on from step to step, or not."""
+    """Turn the propagation of tangents on or off."""
     mode.set_forward(enabled)
 
 

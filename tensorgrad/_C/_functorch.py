@@ -1,4 +1,4 @@
-"""Questions of PyTorch's function transforms about tensors: is one a batch inside vmap, of which level, on which axis.
+"""Queries of PyTorch's function transforms: if a tensor is a batch inside vmap, its level, its axis.
 
 A batch here is a tensor whose storage has a rank, the depth of the vmap that hides its axis; the batch is the first
 axis of its memory. Gradients of functions need no such tensors.
@@ -38,17 +38,17 @@ is_legacy_batchedtensor = is_functionaltensor = is_gradtrackingtensor
 
 
 def maybe_get_level(tensor: Any) -> int:
-    """The depth of the vmap that a batch belongs to, from 1; −1 for other tensors."""
+    """Return the depth of a batch's vmap, from 1; −1 for other tensors."""
     return int(type(tensor._storage).rank) if is_batchedtensor(tensor) else -1
 
 
 def maybe_get_bdim(tensor: Any) -> int:
-    """The axis of the memory that a batch lies along: the first; −1 for other tensors."""
+    """Return 0, the axis of the memory that is the batch; −1 for other tensors."""
     return 0 if is_batchedtensor(tensor) else -1
 
 
 def get_unwrapped(tensor: Any) -> Tensor:
-    """The tensor with its innermost batch as the first axis."""
+    """Return the tensor with its innermost batch as the first axis."""
     if not is_batchedtensor(tensor):
         raise RuntimeError("No wrappers present!")
     depth = maybe_get_level(tensor)

@@ -1,4 +1,4 @@
-"""torch._custom_op: operators as programs made them for PyTorch 2.1. New programs use `torch.library.custom_op`."""
+"""torch._custom_op: PyTorch 2.1's way to define operators. New programs use `torch.library.custom_op`."""
 from importlib import import_module as _import_module
 from typing import Any as _Any
 

@@ -26,12 +26,12 @@ def is_dynamo_supported() -> bool:
 
 
 def optimize(backend: Any = "inductor", *, nopython: bool = False, dynamic: Any = None, **others: Any) -> Any:
-    """Return the decorator that `torch.compile` is without a function."""
+    """Return `torch.compile` as a decorator."""
     return compiler.compile(backend=backend, fullgraph=nopython, dynamic=dynamic)
 
 
 def explain(f: Any, *extra_args: Any, **extra_kwargs: Any) -> Any:
-    """Return a function that calls `f` compiled, and returns what became of it: graphs, operations, graph breaks.
+    """Return a function that calls `f` compiled, and returns a report: graphs, operations, graph breaks.
 
     Called with arguments after `f`, it does so at once. https://pytorch.org/docs → torch._dynamo.explain
 

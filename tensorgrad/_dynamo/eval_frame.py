@@ -38,7 +38,7 @@ class OptimizedModule(Module):
                 else self._compiled(args, kwargs))
 
     def explain(self, *args: Any, **kwargs: Any) -> Any:
-        """Return what became of the calls so far, and first call the module if there are arguments."""
+        """Return a report on the calls so far; with arguments, call the module first."""
         from ..compiler.explain import explained
         return explained(self._compiled, self, args, kwargs)
 
@@ -135,8 +135,8 @@ EAGER = frozenset({"eager", "aot_eager", "eager_noexcept", "eager_debug", "aot_e
 
 
 def disabled(fn: Callable[..., Any], recursive: bool = True) -> Any:
-    """Return an `OptimizedModule` for a module, and for another callable a function with the mark of those that are
-    never compiled; classes as they are.
+    """Return an `OptimizedModule` for a module, and for another callable a function marked as never compiled; classes
+    as they are.
     """
     if isinstance(fn, Module):
         return OptimizedModule(fn)

@@ -1,4 +1,4 @@
-"""Questions about the inputs of an exported program's graph."""
+"""Queries about the inputs of an exported program's graph."""
 from __future__ import annotations
 
 from typing import Any

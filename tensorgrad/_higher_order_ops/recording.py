@@ -1,4 +1,4 @@
-"""Choices and loops on values that are not known, as steps of the graph that is recorded.
+"""Record branches and loops on unknown values as steps of a graph.
 
 A function's steps are recorded where it is called, and then moved to a graph of its own, whose inputs are the values
 that they use: operands, and whatever else of the program the function refers to.
@@ -59,7 +59,7 @@ class Part(NamedTuple):
 
 
 def records(value: Any) -> bool:
-    """Return True for a tensor of a program that is recorded, with control flow, whose value is not known."""
+    """Return True for a tensor with an unknown value, in a recording that takes control flow."""
     return (here.recorder is not None and here.recorder.branches and isinstance(value, Tensor)
             and type(value.array) is Recorded and not value.array.known)
 

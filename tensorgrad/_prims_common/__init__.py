@@ -202,7 +202,7 @@ def is_same_shape(a: Any, b: Any) -> bool:
 
 
 def check(condition: bool, message: Callable[[], str], exc_type: type[Exception] = RuntimeError) -> None:
-    """Raise an error with a message that is made only now, unless a condition holds."""
+    """Raise an error unless a condition holds; the message is made only then."""
     if not condition:
         raise exc_type(message())
 

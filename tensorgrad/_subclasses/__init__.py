@@ -1,4 +1,4 @@
-"""torch._subclasses: fake tensors, on which programs run for their shapes alone."""
+"""torch._subclasses: fake tensors, on which programs compute shapes alone."""
 from typing import Any as _Any
 
 from .fake_tensor import DynamicOutputShapeException, FakeTensor, FakeTensorMode, UnsupportedFakeTensorException

@@ -1,6 +1,6 @@
 """Fake tensors: they have a shape, a dtype, strides and a device, and no values. https://pytorch.org/docs → Fake tensor
 
-Programs run on them for their shapes alone, whatever the sizes are and whichever devices there are:
+Programs compute their shapes alone, for any sizes and devices:
 
 >>> import tensorgrad as torch
 >>> from tensorgrad._subclasses.fake_tensor import FakeTensorMode
@@ -91,7 +91,7 @@ def storage_on(device: Any) -> type[FakeTensorStorage]:
     known = dict.get(Storage.by_device, place._text)
     if known is None:
         known = type(FakeTensorStorage.__name__, (FakeTensorStorage,), {})
-        known.device = place            # set late: the key of the table is not what the device is called
+        known.device = place            # not in the class body: the table's key is not the name of the device
         Storage.by_device[place._text] = known
     return known  # type: ignore[no-any-return]
 

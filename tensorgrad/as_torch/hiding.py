@@ -1,7 +1,7 @@
 """`torch` is absent for the packages that a program names: they run as where PyTorch is not installed.
 
 Imports, `importlib.import_module`, `importlib.util.find_spec` and `importlib.metadata` answer for them as if there were
-no torch. sys.modules is one dict for all: who looks there finds it.
+no torch. sys.modules is one dict for all modules, in which torch can still be found.
 """
 from __future__ import annotations
 

@@ -55,12 +55,12 @@ def marked(path: Any) -> list[str]:
 
 
 def directories(path: Any) -> list[str]:
-    """Return the directories that the entries of a `__path__` stand for."""
+    """Return the directories of the entries of a `__path__`."""
     return [entry.removeprefix(MARK) for entry in path]
 
 
 def share(find_alias: Callable[[str], ModuleSpec | None]) -> None:
-    """Let all modules of this package, those to come as well, be found below `torch` by `find_alias`."""
+    """Let all modules of this package, later ones included, be found below `torch` by `find_alias`."""
     Place.find_alias = staticmethod(find_alias)
     sys.path_hooks.append(Place)
     for module in _packages():

@@ -1,4 +1,4 @@
-"""torch.backends.mha: the path of attention and encoder layers that evaluation takes when nothing is recorded.
+"""torch.backends.mha: the inference path of attention and encoder layers.
 
 https://pytorch.org/docs → torch.backends.mha
 """
@@ -6,10 +6,10 @@ from ..nn._functions import native_attention
 
 
 def get_fastpath_enabled() -> bool:
-    """Return True if attention modules and encoder layers may take the path of inference."""
+    """Return True if attention modules and encoder layers may take the inference path."""
     return native_attention.enabled
 
 
 def set_fastpath_enabled(value: bool) -> None:
-    """Let attention modules and encoder layers take the path of inference, or always that of training."""
+    """Turn the inference path of attention modules and encoder layers on or off."""
     native_attention.enabled = value

@@ -8,7 +8,7 @@ VERBOSE_OFF, VERBOSE_ON = 0, 1
 
 
 def is_available() -> bool:
-    """Return True: all functions are there that PyTorch's CPU has only if it is built with MKL.
+    """Return True: the functions that PyTorch has only in builds with MKL are all available.
 
     Programs ask before they call transforms of torch.fft, or multiply and add sparse_csr matrices and solve systems of
     them. MKL itself is not used, unless NumPy is built with it.

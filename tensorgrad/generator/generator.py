@@ -592,7 +592,7 @@ class Generator(Stream):
 
 
 def rebuild(kind: type[Stream] | None, device: Any) -> Stream:
-    """Return the stream of a pickle, which has None for Generator: that is `torch._C.Generator` at times."""
+    """Return the stream of a pickle. Pickles have None for Generator, which may be renamed `torch._C.Generator`."""
     return (kind or Generator)(device)
 
 

@@ -38,7 +38,7 @@ def served(x: Any, *parameters: Any) -> bool:
 
 
 def register_copying(op: str) -> None:
-    """Register a kernel pair for an x that is not contiguous: the pairs registered after it, on a copy of x."""
+    """Register a kernel pair for an x that is not contiguous: it calls the pairs registered later, with a copy of x."""
     backend, kernels = OpDispatch.backend("cpu"), OpDispatch.op(op).kernels
 
     @register(op)
@@ -57,7 +57,7 @@ def register_copying(op: str) -> None:
 
 
 def register_by_places(op: str, several: bool) -> None:
-    """Register a kernel pair for images in channels_last: the pairs registered after it, on places as samples.
+    """Register a kernel pair for images in channels_last: it calls the pairs registered later, with places as samples.
 
     Such images (N, C, …) are rows (N · …, C) in memory, and the statistics of a channel are those of a column.
     """

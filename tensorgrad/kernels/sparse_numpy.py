@@ -1,4 +1,4 @@
-"""Products of a sparse matrix with a dense one on NumPy: by SciPy where it is loaded, or worth loading; else row sums.
+"""Products of a sparse matrix with a dense one on NumPy: by SciPy if it is loaded or worth loading, else by row sums.
 
 `embedding` and `embedding_add` would do, with an array of a row for each value. Here they come in blocks that stay in
 the cache.
@@ -14,7 +14,7 @@ from ..core.dispatch import OpDispatch
 from ..runtime.numpy_state import outside
 
 BLOCK = 1 << 16
-WORTH = 1 << 20         # multiplications from which on SciPy's import, a fifth of a second, is soon earned
+WORTH = 1 << 20         # with more multiplications, SciPy's import, a fifth of a second, pays off
 
 
 def register(op: str) -> Any:

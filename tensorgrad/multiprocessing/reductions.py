@@ -31,7 +31,7 @@ _here: weakref.WeakValueDictionary[tuple[int, int], Block] = weakref.WeakValueDi
 
 
 class StorageWeakRef:
-    """A weak reference to the memory of an `UntypedStorage`: equal to those of other storages there.
+    """A weak reference to the memory of an `UntypedStorage`, equal to references from other storages of the memory.
 
     >>> import tensorgrad as torch
     >>> x = torch.ones(4)

@@ -263,9 +263,9 @@ def factors(xp, g, x, value, index, out, axis, include_self, equal_nan):
 
 
 class OneZero(Movement):
-    """x, the product of some factors; its gradient is refused where more than one of all factors is zero.
+    """x, a product of factors, whose gradient raises if more than one factor is zero.
 
-    There x is 0, but its derivatives are not all 0: they are products of factors that x does not know.
+    In that case x is 0, but not all derivatives are: they are products of factors that are not known here.
     """
 
     elementwise = True

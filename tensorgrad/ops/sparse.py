@@ -13,7 +13,7 @@ from .base import Op
 
 
 def summable(dtype):
-    """Return the dtype that booleans, and numbers that are only stored, add up in; None for others."""
+    """Return the dtype in which booleans, and dtypes without arithmetic, are summed; None for others."""
     if dtype.kind == "V":       # of these, complex32 alone has four bytes
         return "complex64" if dtype.itemsize == 4 else "float32"
     return "int8" if dtype.kind == "b" else None
@@ -36,7 +36,7 @@ class SparseTensor(Op):
     def grad_values(xp, g, pattern):
         own = pattern_of(g)
         if own is pattern and own.entries.ordered[0] is not own.entries:
-            # summands of one place: each gets the sum of what the gradient has there
+            # values of one place: each gets the sum of the gradient's values there
             g = restricted(xp, g, own)
         return sampled(xp, g, pattern)
 
@@ -58,7 +58,7 @@ class SparseValues(Op):
         unique, _, first = pattern.entries.ordered
         if unique is pattern.entries:
             return xp.sparse_tensor(g, pattern=own)
-        # values of one place are summands, and the sum has one gradient, which each of them got
+        # values of one place were summed: each got the gradient of the sum
         g = xp.sparse_tensor(xp.embedding(xp.reshape(g, pattern.entries.values_shape), xp.constant(first)),
                              pattern=unique)
         return g if isinstance(own, Coo) else restricted(xp, g, own)
@@ -90,7 +90,7 @@ class SparseToDense(Op):
 
 
 def sampled(xp, x, pattern):
-    """The values of an array of any layout at the places of a pattern."""
+    """Return the values of an array of any layout at the places of a pattern."""
     own = pattern_of(x)
     if own is not None:
         return xp.sparse_values(x, pattern=pattern, own=own)
@@ -100,7 +100,7 @@ def sampled(xp, x, pattern):
 
 
 def restricted(xp, x, pattern):
-    """The sparse array with the values of an array of any layout at the places of a pattern, each there once."""
+    """Return the sparse array of the values that an array of any layout has at the places of a coalesced pattern."""
     unique = pattern.entries.ordered[0]
     if isinstance(pattern, Coo):
         pattern = unique
@@ -110,7 +110,7 @@ def restricted(xp, x, pattern):
 
 
 def called(step):
-    """The name of a step by the public function whose result it is; after some steps that make it up."""
+    """Return the name of a step, given the public function that it ends."""
     name = step.params.get("called")
     return type(step).__name__ if not name else name if "Backward" in name else f"{name}Backward0"
 
@@ -162,7 +162,7 @@ class GatherSparse(Op):
 
 
 def dense_of(xp):
-    """The dense backend of an op table, for Tensors or for arrays."""
+    """Return the dense backend of an op table, for Tensors or for arrays."""
     return xp.backend.dense or xp.backend
 
 

@@ -8,7 +8,7 @@ FROM_COMPLEX = frozenset(("real", "imag", "view_as_real"))
 
 
 def zeros_of_whole(xp, g, shape, view):
-    """Return zeros for what a chain of views shows a part of: the first view of another kind of numbers tells which."""
+    """Return zeros for the base of a chain of views; a view of another kind of numbers tells the dtype."""
     zeros = xp.zeros(shape, dtype=g.dtype)
     for op, _ in view:
         if op.opname in FROM_COMPLEX:

@@ -19,7 +19,7 @@ class SobolEngine:
     """A Sobol sequence in the unit cube [0, 1)ᵈ.
 
     Points of the sequence have small discrepancy: the mean of a smooth function over n of them approaches its integral
-    faster than over n random points. Best over a power of two of points, from the first (`draw_base2`).
+    faster than over n random points, and fastest over the first 2ᵐ points (`draw_base2`).
 
     Input: dimension, 1 … 21201, of which those above 1111 need the package scipy; scramble, to randomize the sequence
         and keep its evenness; seed of that
@@ -52,7 +52,7 @@ class SobolEngine:
         self.num_generated = 0
 
     def draw(self, n: int = 1, out: Tensor | None = None, dtype: Any = None) -> Tensor:
-        """The next n points.
+        """Return the next n points.
 
         Output: (n, dimension)
         https://pytorch.org/docs → torch.quasirandom.SobolEngine.draw
@@ -66,7 +66,7 @@ class SobolEngine:
         return result if out is None else out.resize_as_(result).copy_(result)
 
     def draw_base2(self, m: int, out: Tensor | None = None, dtype: Any = None) -> Tensor:
-        """The next 2ᵐ points, if with them a power of two of points has been drawn; ValueError otherwise.
+        """Return the next 2ᵐ points; ValueError unless the number of points drawn is then a power of two.
 
         https://pytorch.org/docs → torch.quasirandom.SobolEngine.draw_base2
         """

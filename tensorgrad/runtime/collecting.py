@@ -6,10 +6,9 @@ from typing import Any
 
 
 class Paused:
-    """Let no garbage be collected until the block ends: for blocks that make many objects which stay.
+    """Pause the garbage collector until the block ends: for blocks that make many objects which stay alive.
 
-    Collections would look through them all, several times. None of the program's finalizers and callbacks runs
-    meanwhile.
+    Collections would visit all of them several times. The program's finalizers and callbacks do not run in the block.
     """
 
     def __enter__(self) -> None:

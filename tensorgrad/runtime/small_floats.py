@@ -1,4 +1,4 @@
-"""Numbers that NumPy lacks, bfloat16, float8 and complex32: conversions between their bits and NumPy's numbers.
+"""Conversions between NumPy's numbers and dtypes that NumPy lacks: bfloat16, float8 and complex32.
 
 An array of them has a NumPy dtype of the kind "V" with one field of bytes (`dtype.bfloat16.numpy`). NumPy moves such
 elements but refuses to compute with them; ops compute in float32, or complex64. Conversion of numbers rounds once, to
@@ -53,7 +53,7 @@ def converted(x: Any, dtype: Any) -> Any:
 
 
 def computed(dtype: Any) -> Any:
-    """Return the dtype that ops compute in, in place of one of few bits."""
+    """Return the dtype that ops compute in for a dtype of at most 16 bits a number."""
     return complex64.numpy if holds_complex(dtype) else SINGLE
 
 
@@ -216,7 +216,7 @@ def _codes(dtype: Any) -> Any:
     part = (size - positive[below]) / step[below]
     if d.is_signed:
         up = (part > 0.5) | (part == 0.5) & (below % 2 == 1)
-    else:                                   # float8_e8m0fnu rounds halves up, and whatever is between its two smallest
+    else:                                   # float8_e8m0fnu rounds up at halves, and between its two smallest numbers
         up = np.where(below > 0, part >= 0.5, part > 0)
     codes = below + up
     largest, name = len(positive) - 1, d.name

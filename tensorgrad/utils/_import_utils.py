@@ -25,7 +25,7 @@ def dill_available() -> bool:
 
 @cache
 def import_dill() -> Any:
-    """Return the module dill, which no longer changes how functions are pickled elsewhere; None without it."""
+    """Return the module dill without its changes to the pickling of functions elsewhere; None if it is absent."""
     if not dill_available():
         return None
     dill = import_module("dill")

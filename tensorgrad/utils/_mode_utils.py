@@ -1,4 +1,4 @@
-"""Questions about several modes."""
+"""Helpers for modes."""
 from __future__ import annotations
 
 from typing import Any
@@ -10,7 +10,7 @@ __all__ = ["all_same_mode", "no_dispatch"]
 
 
 class no_dispatch:
-    """A `with` block in which no `__torch_dispatch__` sees what is called, neither a mode's nor a class's."""
+    """A `with` block in which no `__torch_dispatch__` is called, neither of modes nor of classes."""
 
     def __enter__(self) -> None:
         self.blocks = _disable_current_modes(), DisableTorchDispatch()

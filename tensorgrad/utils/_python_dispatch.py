@@ -27,14 +27,14 @@ __all__ = ["TorchDispatchMode", "is_in_torch_dispatch_mode", "is_traceable_wrapp
            "is_traceable_wrapper_subclass_type", "return_and_correct_aliasing", "transform_subclass"]
 
 PACKAGE = __name__.partition(".")[0]
-# Methods that read facts of a tensor, or set its part in the tape: operators in no library.
+# Methods that read metadata of a tensor, or set its place on the tape: they are no operators.
 NO_OPERATORS = frozenset(
     "backward data_ptr dim element_size get_device has_names ndimension nelement numel numpy register_hook "
     "register_post_accumulate_grad_hook requires_grad_ retain_grad size storage storage_offset stride tolist type "
     "untyped_storage".split())
 OPERATORS = METHODS | {"__eq__": "eq", "__pow__": "pow", "__invert__": "bitwise_not",
                        "__floordiv__": "floor_divide", "__rsub__": "rsub"}
-# Overloads by what the second operand is: (a tensor, a number). Arithmetic makes tensors of numbers.
+# Overloads by the second operand: (for a tensor, for a number). Arithmetic makes tensors of numbers.
 OF_TWO = {name: ("Tensor", "Scalar") for name in "remainder fmod eq ne lt le gt ge bitwise_and bitwise_or bitwise_xor "
           "rsub".split()} | {name: ("Tensor", "Tensor") for name in ("add", "sub", "mul", "div")}
 OF_TWO["pow"] = "Tensor_Tensor", "Tensor_Scalar"
@@ -42,7 +42,7 @@ OF_TWO["pow"] = "Tensor_Tensor", "Tensor_Scalar"
 ALONG = {"sum": "dim_IntList", "mean": "dim", "max": "dim", "min": "dim", "all": "dim", "any": "dim", "prod": "dim_int"}
 
 
-# Functions of nn.functional whose operators take other arguments than they.
+# Functions of nn.functional whose operators have other arguments.
 OTHER_ARGUMENTS = frozenset("batch_norm elu embedding embedding_bag unfold".split())
 OF_SIZES = frozenset("empty ones rand randn zeros".split())
 # {a function that makes a tensor: its overloads for one argument, two, three}
@@ -57,7 +57,7 @@ VIEWS = frozenset("_reshape_alias alias as_strided chunk detach diagonal expand 
 
 
 class TorchDispatchMode:
-    """While it is on, functions go to its `__torch_dispatch__`, as operators.
+    """A mode whose `__torch_dispatch__` gets the functions that are called, as operators.
 
     >>> import tensorgrad as torch
     >>> class Names(torch.utils._python_dispatch.TorchDispatchMode):
@@ -109,7 +109,7 @@ class _Functions(TorchFunctionMode):
         elif func is Tensor.__rpow__:
             func, args = import_module(PACKAGE).pow, args[::-1]
         elif func is Tensor.backward or (resolve_name(func) or "").startswith("torch.nn.init."):
-            with self:                          # no operator; what it calls are some
+            with self:                          # no operator, but it calls operators
                 return unwrap(func)(*args, **kwargs)
         elif func.__class__ is FunctionType and func.__name__ in FACTORIES and "out" not in kwargs:
             return self._made(func.__name__, types, args, dict(kwargs))
@@ -128,7 +128,7 @@ class _Functions(TorchFunctionMode):
         return found
 
     def _made(self, name: str, types: Any, args: Any, kwargs: Any) -> Any:
-        """Hand a function that makes a tensor to the mode, with a list of sizes, the device, and no gradient."""
+        """Call the mode for a function that makes a tensor, with a list of sizes and the device, without a gradient."""
         gradient = kwargs.pop("requires_grad", False)
         device, pinned = kwargs.pop("device", None), bool(kwargs.pop("pin_memory", False))
         kwargs |= {"device": get_default_device() if device is None else Device(device), "pin_memory": pinned}
@@ -143,7 +143,7 @@ class _Functions(TorchFunctionMode):
 
 
 def _operator(func: Any, args: Any, kwargs: Any) -> Any:
-    """Return the operator of a function; None for a function that is none, and for an index of several parts."""
+    """Return the operator of a function; None if it has none, or for an index of several parts."""
     if getattr(func, "__name__", "") in ("__get__", "__set__"):
         return None
     name = (resolve_name(func) or getattr(func, "__name__", "")).rpartition(".")[2]
@@ -181,8 +181,8 @@ def _of_function(namespace: str, name: str, func: Any) -> Any:
 
 
 def _overload(name: str, args: Any, kwargs: Any) -> str:
-    """Return the overload that the arguments of an operator call for: of the operators whose overloads are known here,
-    else the default.
+    """Return the overload of an operator for these arguments; the default if its overloads are not known here.
+
     """
     tensors = [isinstance(a, Tensor) for a in args[:2]]
     if (of_two := OF_TWO.get(name.removesuffix("_"))) and len(args) > 1:

@@ -29,7 +29,7 @@ PyTree = Context = DumpableContext = Any
 FlattenFn = ToDumpableContextFn = FromDumpableContextFn = Callable[[Any], Any]
 UnflattenFn = Callable[[Any, Any], Any]
 
-# names of this module that another one defines
+# {name of this module: the module that defines it}
 LATER = {name: module for module, names in {
     "_pytree_paths": "SequenceKey MappingKey GetAttrKey tree_flatten_with_path tree_leaves_with_path "
                      "tree_map_with_path keystr key_get _dict_flatten_with_keys",
@@ -157,7 +157,7 @@ class TreeSpec:
         return tree_unflatten(leaves, self)
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
-        """Return the parts of a tree at the positions of this spec's leaves. ValueError if the containers differ."""
+        """Return the subtrees at the positions of this spec's leaves. ValueError if the containers differ."""
         return flattened_like(self, tree)
 
     def __eq__(self, other: object) -> bool:
@@ -280,7 +280,7 @@ def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Any = N
 
 
 def flattened_like(spec: TreeSpec, tree: Any) -> list[Any]:
-    """Return the parts of a tree at the positions of a spec's leaves. ValueError if the containers differ.
+    """Return the subtrees at the positions of a spec's leaves. ValueError if the containers differ.
 
     Dictionaries of the standard types match each other, in any order of keys.
     """

@@ -21,7 +21,7 @@ from ._pytree_paths import GetAttrKey
 
 
 def _fields_of(cls: Any, field_names: Any, drop_field_names: Any) -> list[str]:
-    """Return the names of a class's parts, after checking what the caller says about them."""
+    """Return the names of a class's parts, after checking the caller's arguments."""
     if not dataclasses.is_dataclass(cls):
         if field_names is None:
             raise ValueError(f"field_names must be specified with a list of all fields used to initialize {cls}, as it "

@@ -25,7 +25,7 @@ REMEDY = "Please make the context json {0}-able, or register a custom serializer
 
 
 def _found(module: str, name: str) -> Any:
-    """Return what a loaded module calls by a dotted name: a text never imports a module. ValueError if it is absent."""
+    """Return an attribute of a loaded module, by its dotted name. No module is imported. ValueError if it is absent."""
     found: Any = sys.modules.get(module)
     for part in name.split("."):
         found = getattr(found, part, None)

@@ -114,7 +114,7 @@ def keystr(kp: KeyPath) -> str:
 
 
 def key_get(obj: Any, kp: KeyPath) -> Any:
-    """Return what is at the end of a path."""
+    """Return the object at the end of a path."""
     for key in kp:
         obj = key.get(obj)
     return obj

@@ -18,7 +18,7 @@ POISONED = (
 
 
 def swap_tensors(t1: Any, t2: Any) -> None:
-    """Swap two tensors: class, attributes, data, gradient and history; whoever holds one of them then holds the other.
+    """Swap two tensors: class, attributes, data, gradient and history. References to one then refer to the other.
 
     Errors: RuntimeError if a weak reference refers to one of them, or if their classes have unlike slots; later, if
     backward reaches a step that was recorded with a leaf among them.
@@ -43,7 +43,7 @@ def swap_tensors(t1: Any, t2: Any) -> None:
 
 
 def _check(tensor: Any, name: str) -> None:
-    """Raise RuntimeError if others than the tape refer to the tensor weakly."""
+    """Raise RuntimeError if anything but the tape has a weak reference to the tensor."""
     node = tensor._node
     own = 1 if type(node) is Leaf and node.tensor is tensor else 0
     if len(weakref.getweakrefs(tensor)) > own:
@@ -66,7 +66,7 @@ def _poison(*_: Any) -> None:
 
 
 def _renew(tensor: Any) -> None:
-    """Give the tensor a leaf of its own: no gradient may arrive at the one it had as another object."""
+    """Give the tensor a new leaf, so that no gradient arrives at the leaf that it had as another object."""
     before = tensor._node
     tensor._node = Leaf(tensor)
     if before.hooks is not None:

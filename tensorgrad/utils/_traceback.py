@@ -43,7 +43,7 @@ def format_traceback_short(tb: TracebackType | None) -> str:
 
 
 class CapturedTraceback:
-    """The calls that a program was in when it called `extract`; their lines are read when they are first asked for."""
+    """The stack of a call of `extract`; source lines are read on first use."""
 
     __slots__ = ("_frames", "_skip")
 

@@ -1,4 +1,4 @@
-"""Which modules of a model are running, forward or backward.
+"""Track which modules of a model run, forward or backward.
 
 https://pytorch.org/docs → torch.utils.module_tracker
 """

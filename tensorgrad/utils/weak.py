@@ -41,12 +41,12 @@ class WeakIdRef(weakref.ref):  # type: ignore[type-arg]
 
     def __eq__(self, other: Any) -> bool:
         ours, theirs = self(), other()
-        # a new object may have the identity of a dead one
+        # a new object may have the id of a dead one
         return self is other if ours is None or theirs is None else ours is theirs
 
 
 class _WeakHashRef(weakref.ref):  # type: ignore[type-arg]
-    """A weak reference with the hash of its object, which equals those to equal objects."""
+    """A weak reference with the hash of its object; references to equal objects are equal."""
 
     __slots__ = ("_hash",)
 

@@ -131,7 +131,7 @@ def tensors_passed_by_name(torch):
 
 @program
 def operators_in_parts(torch):
-    """Kernels, shapes and gradients that are registered one by one, as PyTorch 2.1 had it."""
+    """Register kernels, shapes and gradients one by one, as in PyTorch 2.1."""
     from importlib import import_module
     ops, name = import_module(f"{torch.__name__}._custom_ops"), f"parts_{torch.__name__}::scale"
     found = [attempt(lambda q=q: ops.custom_op(q, "(Tensor x) -> Tensor")) for q in ("scale", "a.b::c", "aten::c")]
@@ -204,7 +204,7 @@ def fake_tensors(torch):
 
 @program
 def functions_in_modes(torch):
-    """Functions whose operators take other arguments than they run in a mode of operators, too."""
+    """Run functions in a mode of operators, where their operators have other arguments."""
     from importlib import import_module
     F, seen = torch.nn.functional, []
 

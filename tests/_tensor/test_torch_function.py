@@ -336,7 +336,7 @@ def attributes_under_names_of_slots(torch):
 
 @program
 def functions_that_a_program_puts_on_tensor(torch):
-    """Call them on a subclass: only the functions that they call are dispatched."""
+    """Call functions that a program puts on Tensor on a subclass: only functions that they call are dispatched."""
     import functools
     log, plain = [], torch.Tensor.sub
 
@@ -370,7 +370,7 @@ def batches_of_a_subclass(torch):
 
 @program
 def names_of_functions(torch):
-    """Aliases, functions that load late, and those that PyTorch has in other modules, each under its own name."""
+    """Name aliases, functions that load late, and functions that PyTorch has in other modules."""
     names, seen = torch.overrides.resolve_name, []
 
     class Log(torch.overrides.TorchFunctionMode):

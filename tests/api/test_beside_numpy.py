@@ -1,4 +1,4 @@
-"""Tensors beside NumPy's arrays and numbers: whose dtype a result has, and whose memory may be resized."""
+"""Operations of tensors with NumPy's arrays and numbers: dtypes of results, and memory that may be resized."""
 import itertools
 import warnings
 

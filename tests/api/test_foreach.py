@@ -53,7 +53,7 @@ def test_gradients(name):
 
 
 def test_writes_all_or_nothing():
-    """Mixed lists of which a later tensor does not take its result: PyTorch has written to the earlier ones then."""
+    """In mixed lists, a later tensor refuses its result: PyTorch has written to the earlier ones by then."""
     mixed = [tg.tensor([1.]), tg.tensor([2])]
     with pytest.raises(RuntimeError, match="result type Float can't be cast to the desired output type Long"):
         tg._foreach_add_(mixed, 1.5)

@@ -57,7 +57,7 @@ def twins(torch, *shape, dtype="bfloat16", grad=True, seed=0):
 
 
 def same(ours, theirs):
-    """Equal but for some roundings, of 8 or 11 bits: those of sums in another order, and of what they cancel."""
+    """Assert equality up to a few roundings to 8 or 11 bits: sums may be in another order, and cancel."""
     assert str(ours.dtype) == str(theirs.dtype) and ours.shape == theirs.shape
     step = 2.0 ** -11 if ours.dtype is tg.float16 else 2.0 ** -8
     np.testing.assert_allclose(ours.detach().float().numpy(), theirs.detach().float().numpy(), rtol=4 * step,

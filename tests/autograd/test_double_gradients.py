@@ -41,7 +41,7 @@ def test_inputs_that_come_from_each_other(op):
 
 @pytest.mark.parametrize("src", [[0.5, 2, 3, 4, 5], [0, 2, 3, 0, 5], [0, 0, 3, 4, 5]])
 def test_products_with_zeros(src):
-    """Zeros in one place of a product make its first gradient 0; second ones are refused there."""
+    """Several zeros in one place of a product make its first gradient 0, and its second gradient an error."""
     def program(torch):
         x, src_ = tensor(torch, [2, 0.0]), tensor(torch, src)
         y = x.scatter_reduce(0, torch.tensor([0, 0, 0, 1, 1]), src_, "prod")

@@ -125,7 +125,7 @@ def views_that_functions_return_without_a_gradient(torch):
 
 @program
 def results_beside_a_detached_leaf(torch):
-    """A detached alias that is asked to require grad is no write to what a Function returned."""
+    """Let a detached alias of a Function's result require grad: this is not a write."""
     class Two(torch.autograd.Function):
         @staticmethod
         def forward(ctx, x):

@@ -1,4 +1,4 @@
-"""Gradients that are missing, steps that refuse, and who may ask, beside PyTorch."""
+"""Undefined gradients, steps that raise, saved tensors and forward mode, compared with PyTorch."""
 import warnings
 from importlib import import_module
 

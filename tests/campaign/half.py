@@ -2,8 +2,8 @@
 
     python tests/campaign/half.py --dtype bfloat16 --samples 24
 
-Ours and PyTorch's are compared at the tolerances of torch.testing.assert_close. Where they differ, PyTorch's result in
-float64 decides: an op is "nearer" if ours is within the tolerances of it, or as an array no farther from it than
+Results are compared with PyTorch's at the tolerances of torch.testing.assert_close. Where they differ, PyTorch's result
+in float64 decides: an op is "nearer" if ours is within the tolerances of it, or as an array no farther from it than
 PyTorch's (which rounds each step of many gradients, or sums in 16 bits), else it "differs", and the script fails.
 Sorted ties, which PyTorch leaves open, are left out.
 """
@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "common")]
 TOLERANCES = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5)}
 VERDICTS = ("equal", "nearer", "differs", "refused")
-# The gradient of its input is, in PyTorch, that of the elements which are overwritten, in place of the others'.
+# In PyTorch, the gradient of its input has the elements that are overwritten, in place of the others.
 WRONG_THERE = {"as_strided_scatter"}
 OPEN = {"argsort", "sort", "msort", "mode", "topk", "kthvalue", "median", "nanmedian", "empty", "empty_like",
         "empty_strided", "empty_permuted", "new_empty", "new_empty_strided", "unique"}

@@ -112,7 +112,7 @@ def programmed(kernel, arguments, seed):
 
 
 def other(rng, x):
-    """Return another array for the place of one, which fits in most cases."""
+    """Return an array to replace another, which fits in most cases."""
     from tensorgrad.compiler.executable import _solid as solid
     change = rng.random()
     if change < 0.85: return solid(x.copy())

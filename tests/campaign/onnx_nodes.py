@@ -76,7 +76,7 @@ def agree(found: Any, wanted: Any) -> None:
 
 
 def run(onnx: Any, folder: Path) -> str:
-    """Return what becomes of a test: "passed", "not counted", or the error."""
+    """Return the outcome of a test: "passed", "not counted", or the error."""
     proto = onnx.load(folder / "model.onnx")
     text = any(i.type.tensor_type.elem_type == onnx.TensorProto.STRING
                or i.type.sequence_type.elem_type.tensor_type.elem_type == onnx.TensorProto.STRING

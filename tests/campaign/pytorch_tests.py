@@ -1,4 +1,4 @@
-"""PyTorch's own test files, run on this package and beside it on PyTorch.
+"""Run PyTorch's own test files on this package and on PyTorch, and compare.
 
     python tests/campaign/pytorch_tests.py FOLDER test_nn.py nn/test_pooling.py --jobs 2
 
@@ -9,8 +9,8 @@ if it passes with PyTorch; the score is the share of those that pass here. Only 
 has `--seconds` for itself; where a process dies or hangs, the next one goes on behind that test.
 
 `--every N` runs each N-th test of a file, `--only REGEX` those with a matching name, `--why` prints the first line of
-each failure, `--json FILE` keeps all outcomes. What PyTorch passes is kept in out/pytorch_tests, and asked again with
-`--anew`.
+each failure, `--json FILE` keeps all outcomes. PyTorch's outcomes are kept in out/pytorch_tests; `--anew` runs it
+again.
 """
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ class Partial:
 
 
 def whole(value: Any) -> Any:
-    """The module that a `Partial` stands for, or the value."""
+    """Return the module of a `Partial`, or the value itself."""
     return vars(value)["_module"] if type(value) is Partial else value
 
 
@@ -232,7 +232,7 @@ def too_slow(*_: Any) -> None:
 
 
 class Log(unittest.TestResult):
-    """Writes what becomes of each test."""
+    """Writes the outcome of each test."""
 
     def __init__(self, path: Path, seconds: int) -> None:
         super().__init__()

@@ -1,9 +1,9 @@
 """The tests of the compiled kernels under AddressSanitizer and UBSan: `python tests/campaign/sanitized_tests.py`.
 
 For each set of instructions that this processor has, it builds the kernels twice: as they are installed, where a
-warning is an error, and with the sanitizers. Arrays are from malloc, so that each has its own borders. Tests of how
-exact results are stay out, since these loops are compiled otherwise: they add in one line what is added in sixteen,
-and round products before they add them. kernels.py makes calls at random in the same way.
+warning is an error, and with the sanitizers. Arrays are from malloc, so that each has its own borders. Tests of
+accuracy are left out, because these builds sum in one chain instead of sixteen, and round products before they add
+them. kernels.py makes calls at random in the same way.
 """
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Compare compiled modules with eager ones: bits where nothing is rounded, else within rounding; at further inputs and
-batches, from two threads, after changes of the parameters.
+"""Compare compiled modules with eager ones: to the bit where nothing is rounded, else within rounding; with several
+inputs and batches, from two threads, and after changes of the parameters.
 """
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ counts: Counter[str] = Counter()
 
 
 class Differs(Exception):
-    """A compiled module computes something else than the module."""
+    """The result of a compiled module differs from the module's."""
 
 
 class Program:
-    """A module, its compiled form, and a copy that runs eagerly: all that happens to the one happens to the other.
+    """A module, its compiled form, and a copy that runs eagerly and gets the same changes.
 
     By its seed, the compiled form is that of the module or of a function, with fixed or dynamic sizes.
     """
@@ -86,12 +86,12 @@ class Program:
 
 def compare(Net: Any, inputs: Any, *, seed: int, batch: int, dtype: str = "float32", exact: Any = (),
             stateful: bool = False) -> None:
-    """Run a module and its compiled form side by side. Differs tells where they part."""
+    """Run a module and its compiled form side by side; raise Differs where results differ."""
     torch.manual_seed(seed)
     pair = Program(settled(Net().to(getattr(torch, dtype))), seed)
     first, other = inputs(batch, seed), inputs(batch + 1 + seed % 3, seed + 1)
     with torch.inference_mode() if seed % 3 == 1 else torch.no_grad():
-        copies(pair.twin)(*copies(first))                           # what fails in eager mode is no program
+        copies(pair.twin)(*copies(first))                           # a program that fails in eager mode does not count
         kept = [pair.agree(first, exact, "the first call"),
                 pair.agree(inputs(batch, seed + 7), exact, "a second call")]
         if runs(pair.twin, other):
@@ -211,8 +211,8 @@ def apart(x: Any, y: Any, exact: bool) -> Any:
 
 
 def sensitivity(net: Any, inputs: Any, want: Any) -> list[float]:
-    """How far results are from exact ones, and move if all inputs, parameters and results of functions move by about
-    their last bit: the largest of several tries.
+    """Return how far results are from exact ones, and how far they move if all inputs, parameters and results of
+    functions move by about their last bit: the largest of several tries.
     """
     most = [0.0] * len(arrays(want))
     rng = np.random.default_rng(0)

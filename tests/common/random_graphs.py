@@ -1,9 +1,9 @@
-"""Random modules as texts, for compilers to prove themselves on: convolutions, norms, attention, recurrent layers,
+"""Random modules as texts, to test the compiler: convolutions, norms, attention, recurrent layers,
 chains of elementwise ops, reductions, views, writes in place, shared weights, several outputs.
 
 `program(seed)` is the text of one. It makes a class `Net` and a function `inputs(batch, seed)`, and ends with a call of
 `compare`, which the runner of the text defines. Each step was run once while it was written, so that steps that fail or
-whose numbers leave the tame are not in the text. Ops that jump (comparisons, roundings) are applied to exact values
+whose numbers are not moderate are left out. Ops that jump (comparisons, roundings) are applied to exact values
 alone, that is to inputs and what was computed of them without rounding.
 """
 from __future__ import annotations

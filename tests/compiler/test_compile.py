@@ -1,5 +1,5 @@
-"""torch.compile: compiled calls compute what the program does, see what changes between calls, and run as they are
-what a graph cannot hold, once."""
+"""torch.compile: compiled calls agree with the program, notice changes between calls, and run eagerly, once, what a
+graph cannot hold."""
 import copy
 import cProfile
 import gc
@@ -590,7 +590,7 @@ def test_freezing_lets_go_of_each_parameter_once_it_is_packed(monkeypatch):
 
 
 def test_no_garbage_is_collected_in_a_trace():
-    """Callbacks and finalizers of collections are no part of the program: here they ask for the time."""
+    """Callbacks and finalizers of collections are not part of the program: here they ask for the time."""
     times, threshold = [], gc.get_threshold()
 
     def called(phase, info):

@@ -139,7 +139,7 @@ def test_writes_to_parts():
 
 @pytest.mark.parametrize("op", ["relu", "linear", "convolution"])
 def test_joined_nodes(op):
-    """A residual is still whole when it is added, even if the op could have written over it."""
+    """An op does not overwrite its residual before it is added."""
     w = draw(4, 4) if op == "linear" else draw(4, 4, 1)
     target = Joined(op, Activation("hardtanh", (("low", -0.5), ("high", 6.0))), residual=True)
 
@@ -197,7 +197,7 @@ def test_buffers_in_use_together_never_overlap(seed):
 
 
 def test_a_plan_never_writes_to_memory_in_use():
-    """Read from the plan itself: what a step writes is no array that a later step reads, but for its own result."""
+    """No step of a plan writes to an array that a later step reads, except for its own result."""
     torch.manual_seed(0)
     net = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
     with torch.no_grad():
@@ -371,7 +371,7 @@ def test_programs_refuse_wrong_arrays():
 
 @needs_kernels
 def test_a_step_of_python_that_returns_another_shape_ends_the_plan():
-    """The graph's own meaning counts then."""
+    """The graph then runs without the plan."""
     run = built(lambda x: torch.cumprod(x, 0) + 1, draw(3, 4))
     [step] = [part for part in run._plan.parts if isinstance(part, Step)]
     object.__setattr__(step, "target", lambda x, axis: np.zeros(3, np.float32))

@@ -1,4 +1,4 @@
-"""Ops that programs write out become ops of the table; what only looks like them stays."""
+"""Ops that programs write out become ops of the table; programs that only look similar stay unchanged."""
 import math
 
 import numpy as np

@@ -324,7 +324,7 @@ def test_rows(dtype, shape):
 @needs_kernels
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_long_rows(dtype):
-    """Of which no element waits for a reduction."""
+    """Loops over long rows, in which no element waits for a reduction."""
     rng = np.random.default_rng(0)
     x, w = rng.normal(size=(3, 70_001)).astype(dtype), rng.normal(size=70_001).astype(dtype)
     before = tg.get_num_threads()
@@ -464,7 +464,7 @@ def test_invalid_calls_are_refused():
 
 @needs_kernels
 def test_changed_programs_run_or_are_refused():
-    """None ends the process; what runs writes to its results alone."""
+    """Changed programs are refused, or write to their results alone; none ends the process."""
     rng = np.random.default_rng(0)
     x, w = (rng.normal(size=s).astype(np.float32) for s in ((3, 20), 20))
     ran = 0

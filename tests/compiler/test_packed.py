@@ -1,4 +1,4 @@
-"""Products with packed weights against NumPy's in float64: sizes on both sides of each tile, and what may follow."""
+"""Products with packed weights against NumPy's in float64: sizes around those of tiles, residuals and activations."""
 import numpy as np
 import pytest
 from support import cpu_only, skip_file
@@ -125,7 +125,7 @@ def test_linear_layers_are_packed():
 
 
 class Holding(tg.nn.Module):
-    """A module of a function of it, with a parameter `w`."""
+    """A module with a parameter `w`, whose forward is a function of the module and the input."""
 
     def __init__(self, function, w):
         super().__init__()

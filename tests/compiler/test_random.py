@@ -43,7 +43,7 @@ class Net(nn.Module):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_difference_is_found(monkeypatch, dtype):
-    """The comparison that all these tests rest on tells a wrong pass from a right one."""
+    """The comparison, on which these tests depend, detects a wrong pass."""
     given = names()
     exec(NET, given)
 

@@ -1,4 +1,4 @@
-"""Compiled programs that read values of parameters and buffers: the graph holds while these values do."""
+"""Compiled programs that read values of parameters and buffers: a graph is valid while the values are unchanged."""
 import pytest
 from support import cpu_only
 

@@ -17,7 +17,7 @@ def test_operators_are_copied_and_pickled_by_name(name):
 
 def test_methods_that_ask_for_overrides_are_copied_and_pickled_by_name():
     class Overriding(tensorgrad.Tensor):
-        """The first class that overrides functions puts forms of the methods in place that ask for it."""
+        """Defining the first class that overrides functions replaces methods by forms that call overrides."""
 
         @classmethod
         def __torch_function__(cls, func, types, args=(), kwargs=None):

@@ -68,7 +68,7 @@ def test_leaves_refuse():
 
 
 def test_random_numbers_in_place(torch):
-    """The order of elements in memory decides which number an element gets, the batch's axis included."""
+    """The order of elements in memory, with the batch axis, decides which number an element gets."""
     def run(package, f, **options):
         package.manual_seed(5)
         x = package.zeros(2, 3, 4)

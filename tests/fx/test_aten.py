@@ -1,4 +1,4 @@
-"""PyTorch's operators in the place of ops: run with PyTorch, they give the results of this package."""
+"""Graphs of PyTorch's operators: run with PyTorch, they give the results of this package."""
 import operator
 
 import numpy as np

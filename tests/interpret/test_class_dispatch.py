@@ -369,7 +369,7 @@ def on_first_sample(torch, op, row, made):
 
 
 def test_ops_of_the_table():
-    """Each op, on a wrapper of its first sample, gives a wrapper of what it gives on the plain tensors."""
+    """Each op, on wrappers of its first sample, returns wrappers of its results on plain tensors."""
     import tensorgrad as torch
     Boxed, ran = boxed(torch), 0
     for name, rows in SAMPLES.items():

@@ -71,7 +71,7 @@ def test_what_the_kernels_leave_to_numpy():
 @pytest.mark.parametrize("wrong", ["column below", "column above", "start below", "start above", "starts fall",
                                    "order"])
 def test_indices_out_of_range(wrong, index):
-    """They are noted, and nothing outside the arrays is read."""
+    """Indices out of range are reported, and nothing outside the arrays is read."""
     kind = np.int32 if index else np.int64
     starts, places = np.array([0, 2, 3, 5], kind), np.array([0, 3, 1, 2, 3], kind)
     order, out, bad = np.arange(5), np.zeros((3, 2)), np.zeros(1, np.int64)
@@ -133,7 +133,7 @@ def test_gradients_are_each_others_products():
 
 @pytest.mark.parametrize("most", [1 << 8, 1 << 16, (1 << 16) + 1, 100_000, 1 << 32, (1 << 32) + 1])
 def test_order_of_columns(most):
-    """Digit by digit or at once, equal columns stay in their order."""
+    """Sorting is stable, digit by digit as well as at once."""
     from tensorgrad.storage.sparse import order_of
     columns = np.random.default_rng(5).integers(0, most, 5000)
     columns[:100] = most - 1

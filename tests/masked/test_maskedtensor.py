@@ -127,7 +127,7 @@ def test_warnings():
 
 
 def test_gradients():
-    """They are MaskedTensors of the mask; valid elements have PyTorch's values."""
+    """Gradients are MaskedTensors with the input's mask; valid elements have PyTorch's values."""
     def program(torch):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -162,7 +162,7 @@ def test_operators_of_aten_ask_the_class_once():
 
 
 def test_sparse_values():
-    """They keep their places, and the mask has an element for each."""
+    """Sparse values keep their indices, and the mask has an element for each value."""
     def program(torch):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

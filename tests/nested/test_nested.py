@@ -105,7 +105,7 @@ def test_reductions():
 
 
 def test_strided_layout():
-    """Its tensors have no shape, and another repr."""
+    """Strided nested tensors have no shape, and another repr."""
     beside("x.shape ; x.size(0), x.size(2) ; x.size(1) ; x.dim() ; repr(x) ; repr(make(requires_grad=True)) ; x * 2 ; "
            "x + make() ; x.to_padded_tensor(0., (2, 4, 4)) ; x.to_padded_tensor(0., (2, 1, 3)) ; F.linear(x, w) ; "
            "torch.softmax(x, -1) ; x.unbind(1) ; len(x) ; grad(lambda y: y.to_padded_tensor(0.).pow(2).sum()) ; x[1]",
@@ -163,7 +163,7 @@ def test_gradients_of_reductions_along_components():
 
 
 def test_attention_has_no_padding():
-    """Components attend to themselves alone, as they do one by one."""
+    """Attention within components has the results of attention on each component alone."""
     torch = tensorgrad
     torch.manual_seed(0)
     parts = [torch.randn(n, 8) for n in (3, 5)]

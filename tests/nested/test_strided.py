@@ -114,7 +114,7 @@ def test_expressions(text):
 
 
 def test_modules_and_gradients():
-    """Attention and encoder layers treat components as they do one by one; gradients of nested tensors are nested."""
+    """Attention and encoder layers give the results of single components; gradients of nested tensors are nested."""
     torch = tensorgrad
     torch.manual_seed(0)
     parts, layer = [torch.randn(n, 4) for n in (2, 5)], torch.nn.TransformerEncoderLayer(4, 2, 8, 0., batch_first=True)

@@ -117,7 +117,7 @@ def test_copies_and_pickles(x):
     ("Gather", {}), ("GatherElements", {}), ("GatherND", {}), ("ScatterND", {"reduction": "max"}),
     ("ScatterElements", {}), ("ScatterElements", {"reduction": "mul"})])
 def test_indices_that_are_inputs(operator, options, x):
-    """Those below 0 count from the end, others are refused, and no value is read while a model is lowered."""
+    """Indices below 0 count from the end, others out of range raise, and lowering a model reads no value."""
     proto = model([(operator, ["x", "i", *["new"] * operator.startswith("Scatter")], ["y"], options)],
                   ["x", value("i", INT64, (2, 1))], opset=18,
                   tensors={"new": np.ones((2, 2) if operator == "ScatterND" else (2, 1), "f")})

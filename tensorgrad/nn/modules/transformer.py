@@ -281,8 +281,7 @@ class TransformerEncoder(_Stack):
         return output if self.norm is None else self.norm(output)
 
     def _skipped(self, src, mask, padding_mask):
-        """Return the mask of padding whose result is zero: PyTorch drops it, as it uses nested tensors. None without
-        any.
+        """Return the mask of padding whose result is zero, as PyTorch drops it with nested tensors; None without any.
 
         PyTorch does so if padding is at the ends of rows; no value is read here, so that graphs can hold the function.
         """
@@ -372,8 +371,7 @@ class Transformer(Module):
     Weights: encoder and decoder
 
     >>> import tensorgrad as torch
-    >>> model = torch.nn.Transformer(8, 2, num_encoder_layers=1, num_decoder_layers=1, dim_feedforward=16,
-    batch_first=True)
+    >>> model = torch.nn.Transformer(8, 2, num_encoder_layers=1, num_decoder_layers=1, dim_feedforward=16, batch_first=True)
     >>> model(torch.ones(3, 10, 8), torch.ones(3, 5, 8)).shape
     torch.Size([3, 5, 8])
     >>> model.generate_square_subsequent_mask(2)

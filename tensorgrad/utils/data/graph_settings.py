@@ -32,7 +32,7 @@ def _is_sharding(pipe: Any) -> bool:
 
 def apply_sharding(datapipe: Any, num_of_instances: int, instance_id: int,
                    sharding_group: SHARDING_PRIORITIES = SHARDING_PRIORITIES.DEFAULT) -> Any:
-    """Tell the pipes that share samples out which share is wanted. RuntimeError if one is behind another."""
+    """Set the share of the pipes that divide samples. RuntimeError if one of them follows another."""
     def visit(graph: dict[int, Any], before: Any) -> None:
         for pipe, held in graph.values():
             shares = _is_sharding(pipe)

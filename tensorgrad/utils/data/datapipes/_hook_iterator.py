@@ -3,6 +3,6 @@ from enum import Enum
 
 
 class _SnapshotState(Enum):
-    """States of a pipe: the next iterator of a restored pipe goes on where it is, others start anew."""
+    """States of a pipe: the next iterator of a restored pipe continues, other iterators begin anew."""
 
     NotStarted, Restored, Iterating = range(3)

@@ -61,10 +61,10 @@ class UnBatcherIterDataPipe(IterDataPipe):
 
 @functional_datapipe('groupby')
 class GrouperIterDataPipe(IterDataPipe):
-    """Groups of samples that have a key in common, of ``group_size`` samples, or what ``buffer_size`` samples hold.
+    """Groups of samples with a common key, of ``group_size`` samples, or as many as ``buffer_size`` samples contain.
 
-    When the buffer is full, its largest group goes first: kept if it has ``guaranteed_group_size`` samples, else
-    an error, or left out with ``drop_remaining``.
+    When the buffer is full, its largest group is yielded if it has ``guaranteed_group_size`` samples; otherwise it is
+    an error, or dropped with ``drop_remaining``.
     """
 
     def __init__(self, datapipe: Any, group_key_fn: Callable[[Any], Any], *, keep_key: bool = False,
