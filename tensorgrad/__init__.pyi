@@ -89,6 +89,21 @@ from . import (
 from .__config__ import show_config as show_config
 from ._higher_order_ops.cond import cond as cond
 from ._library.tags import Tag as Tag
+from ._library.types import (
+    AnyType as AnyType,
+    BoolType as BoolType,
+    DeviceObjType as DeviceObjType,
+    FloatType as FloatType,
+    IntType as IntType,
+    ListType as ListType,
+    NoneType as NoneType,
+    NumberType as NumberType,
+    OptionalType as OptionalType,
+    StreamObjType as StreamObjType,
+    StringType as StringType,
+    TensorType as TensorType,
+    Type as Type,
+)
 from ._tensor import Tensor as Tensor
 from ._tensor.printing import (
     get_printoptions as get_printoptions,

@@ -2,7 +2,8 @@
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
-_MODULES = ("dispatcher", "fake_impl", "infer_schema", "opcheck", "schemas", "simple_registry", "tags", "types", "utils")
+_MODULES = ("dispatcher", "fake_impl", "infer_schema", "opcheck", "schemas", "simple_registry", "tags", "types",
+            "utils")
 
 
 def __getattr__(name: str) -> _Any:

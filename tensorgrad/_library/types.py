@@ -1,4 +1,4 @@
-"""Types of the arguments in schemas of operators, as `torch.TensorType.get()` and `torch.ListType(torch.IntType.get())`.
+"""Types of arguments in schemas of operators: `torch.TensorType.get()`, `torch.ListType(torch.IntType.get())`.
 
 Two types are equal if they are written alike.
 """

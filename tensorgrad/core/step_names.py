@@ -44,7 +44,8 @@ F.adaptive_avg_pool3d: AvgPool3D*0>AdaptiveAvgPool3D*0
 F.avg_pool1d F.max_pool1d F.adaptive_max_pool1d F.max_unpool1d: Squeeze*1; F.max_unpool2d: MaxUnpool2D*0
 fill: Fill*2>Fill*0 torch::autograd::Copy*s>Fill*1; bernoulli: torch::autograd::Copy*s>Bernoulli*0
 cumulative_trapezoid: Mul*0>Cumsum*0 Mul*1>Cumsum*0; unsqueeze_: Unsqueeze*1
-squeeze_: Squeeze*0>Squeeze*3 Squeeze*1>Squeeze*4 Squeeze*2>Squeeze*5; t_: T*1; transpose_ swapaxes_ swapdims_: Transpose*1
+squeeze_: Squeeze*0>Squeeze*3 Squeeze*1>Squeeze*4 Squeeze*2>Squeeze*5; t_: T*1
+transpose_ swapaxes_ swapdims_: Transpose*1
 F.max_unpool3d: MaxUnpool3D*0; F.adaptive_avg_pool1d: AvgPool2D*0>Squeeze*1 AdaptiveAvgPool2D*0>Squeeze*1
 """
 

@@ -166,13 +166,13 @@ def bad_arguments(torch):
 
         def two(x, y, number=number):
             return (x ** 3 * y).sum() if number else (x ** 3, y)
-        for attempt in ((one, x), (one, x, v[:2]), (one, x, (v, v)), (two, (x, x), (v,)), (two, (x, x), (v, v[:1])),
+        for given in ((one, x), (one, x, v[:2]), (one, x, (v, v)), (two, (x, x), (v,)), (two, (x, x), (v, v[:1])),
                         (one, 3., v), (two, (x, 3.), v),
                         (one, [x], v), (one, x, 2.), (one, x.long(), v)):
-            found.append(outcome(call, *attempt))
+            found.append(outcome(call, *given))
     f, g = VECTORS["curved"](torch), NUMBERS["cubic"](torch)
-    for attempt in (3., (x, 3.)):
-        found += [outcome(functional.jacobian, f, attempt), outcome(functional.hessian, g, attempt)]
+    for given in (3., (x, 3.)):
+        found += [outcome(functional.jacobian, f, given), outcome(functional.hessian, g, given)]
     for strategy in ("sideways", "forward-mode"):
         found += [outcome(functional.jacobian, f, x, strategy=strategy),
                   outcome(functional.hessian, g, x, outer_jacobian_strategy=strategy)]
