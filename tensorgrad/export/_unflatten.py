@@ -4,7 +4,7 @@ https://pytorch.org/docs/stable/export.html#torch.export.unflatten
 """
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from ..fx.graph_module import GraphModule
@@ -49,6 +49,8 @@ class UnflattenedModule(Module):
         frame = Frame(program, list(program.graph.nodes), (), Made({}, {}))
         placed = {f"{path}@{k}" if k else path: module for path, modules in frame.made.modules.items()
                   for k, module in enumerate(modules)}
+        for path in ordered(list(placed), program.state_dict):
+            parents_of(self, f"{path}.")
         for name, value in by_depth({**frame.attributes, **placed}).items():
             put(self, name, value, persistent=name in program.state_dict)
         for name, value in [*program.state_dict.items(), *program.constants.items()]:
@@ -230,13 +232,28 @@ def by_depth(attributes: dict[str, Any]) -> dict[str, Any]:
     return dict(sorted(attributes.items(), key=lambda item: (first[item[0].partition(".")[0]], item[0].count("."))))
 
 
-def put(module: Any, path: str, value: Any, anew: bool = True, persistent: bool = True) -> None:
-    """Set an attribute of a module under a dotted name; keep the one there is unless `anew`."""
+def parents_of(module: Any, path: str) -> tuple[Any, str]:
+    """Return the module that a dotted name's last part is an attribute of, and that part; make modules that lack."""
     *parents, last = path.split(".")
     for part in parents:
         if not hasattr(module, part):
             module.add_module(part, Module())
         module = getattr(module, part)
+    return module, last
+
+
+def ordered(called: list[str], state: Iterable[str]) -> list[str]:
+    """Return paths of modules in the order of their tensors; those without tensors follow what was called before."""
+    order = list(dict.fromkeys(name.rpartition(".")[0] for name in state if "." in name))
+    for before, path in zip(["", *called], called):
+        if path not in order:
+            order.insert(order.index(before) + 1 if before in order else 0, path)
+    return order
+
+
+def put(module: Any, path: str, value: Any, anew: bool = True, persistent: bool = True) -> None:
+    """Set an attribute of a module under a dotted name; keep the one there is unless `anew`."""
+    module, last = parents_of(module, path)
     if not anew and hasattr(module, last):
         return
     if isinstance(value, (Module, Parameter)):

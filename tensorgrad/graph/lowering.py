@@ -189,12 +189,14 @@ def recorded(tensors: Iterable[tuple[str, Any]]) -> Iterator[None]:
     recorder, before = here.recorder, []
     try:
         for name, tensor in list(tensors):
-            array = np.asarray(type(tensor._storage).host(tensor.array))
+            known = tensor._storage.device.type != "meta"
+            array = (np.asarray(type(tensor._storage).host(tensor.array)) if known
+                     else Symbol(tensor.array.shape, tensor.array.dtype, None))
             before.append((tensor, tensor.array, tensor._storage))
             recorder.graph.tensors[name] = tensor
-            node = recorder.described(recorder.graph.get_attr(name), array, True)
+            node = recorder.described(recorder.graph.get_attr(name), array, known)
             node.meta["state"] = True
-            tensor.array = Recorded(array, node, memory=Memory(name, fixed=isinstance(tensor, Parameter)))
+            tensor.array = Recorded(array, node, known, memory=Memory(name, fixed=isinstance(tensor, Parameter)))
             tensor._storage = RecordingStorage()
         yield
     finally:
@@ -246,8 +248,8 @@ def tensors_of(model: Any) -> Iterator[tuple[str, Any]]:
 
     def within(value: Any, name: str) -> Iterator[tuple[str, Any]]:
         if isinstance(value, TensorBase):
-            if (id(value) not in seen and type(value.array) is not Recorded and value._storage.device.type != "meta"
-                    and not value._storage.rank):
+            if (id(value) not in seen and type(value.array) is not Recorded and not value._storage.rank
+                    and (value._storage.device.type != "meta" or here.recorder is not None and here.recorder.branches)):
                 seen.add(id(value))
                 yield name, value
         elif isinstance(value, (list, tuple)):

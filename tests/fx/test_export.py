@@ -266,6 +266,27 @@ class Net(tg.nn.Module):
         return {"x": x, "flat": self.blocks[1].linear(x).view(x.shape[0] * 2, 2)}
 
 
+def test_models_without_values(torch):
+    """Models on the meta device are exported; an unflattened one has its modules in the program's order."""
+    for package in (torch, tg):
+        class Net(package.nn.Module):
+            def __init__(self, nn=package.nn):
+                super().__init__()
+                self.last, self.act, self.first = nn.Linear(4, 2), nn.ReLU(), nn.Linear(3, 4)
+
+            def forward(self, x):
+                return self.last(self.act(self.first(x)))
+        with package.device("meta"):
+            net, x = Net(), package.ones(5, 3)
+        exported = package.export.export(net, (x,))
+        flat = package.export.unflatten(exported)
+        found = (tuple(exported.module()(x).shape), [name for name, _ in flat.named_modules() if name != "act"],
+                 str(flat.first.weight.device), [n.name for n in exported.graph.nodes])
+        if package is torch:
+            expected = found
+    assert found == expected
+
+
 def test_unflatten():
     """Modules have their names again; one that runs other steps in a later call is another."""
     net, scale = Net(), tg.tensor(2.)
