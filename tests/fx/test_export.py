@@ -266,6 +266,7 @@ class Net(tg.nn.Module):
         return {"x": x, "flat": self.blocks[1].linear(x).view(x.shape[0] * 2, 2)}
 
 
+@pytest.mark.filterwarnings("ignore::FutureWarning")          # PyTorch's own
 def test_models_without_values(torch):
     """Models on the meta device are exported; an unflattened one has its modules in the program's order."""
     for package in (torch, tg):
