@@ -39,9 +39,9 @@ def takes(schema: Schema, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool
 
 
 def _converted(argument: Argument, value: Any, schema: Schema) -> Any:
-    found = _of_type(argument.type, argument.text, value)
+    found = _of_type(argument.kind, argument.text, value)
     if found is WRONG:
-        raise RuntimeError(f"{schema.name}() Expected a value of type '{argument.type}' for argument '{argument.name}' "
+        raise RuntimeError(f"{schema.name}() Expected a value of type '{argument.kind}' for argument '{argument.name}' "
                            f"but instead found type '{type(value).__name__}'.")
     return found
 
