@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
-from inspect import signature, unwrap
+from inspect import signature
 from types import FunctionType
 from typing import Any
 
@@ -110,7 +110,7 @@ class _Functions(TorchFunctionMode):
             func, args = import_module(PACKAGE).pow, args[::-1]
         elif func is Tensor.backward or (resolve_name(func) or "").startswith("torch.nn.init."):
             with self:                          # no operator, but it calls operators
-                return unwrap(func)(*args, **kwargs)
+                return func.__wrapped__(*args, **kwargs)
         elif func.__class__ is FunctionType and func.__name__ in FACTORIES and "out" not in kwargs:
             return self._made(func.__name__, types, args, dict(kwargs))
         if rule := getattr(func, "dispatch_rules", {}).get(type(self.mode)):
