@@ -16,7 +16,14 @@ from ..graph.graph import Graph
 from ..graph.node import Node, map_arg
 from ..nn import Module
 from ..utils._pytree import TreeSpec, tree_flatten
-from .graph_signature import ExportGraphSignature, InputKind, OutputKind, OutputSpec, TensorArgument
+from .graph_signature import (
+    ConstantArgument,
+    ExportGraphSignature,
+    InputKind,
+    OutputKind,
+    OutputSpec,
+    TensorArgument,
+)
 
 __all__ = ["ExportedProgram", "ModuleCallEntry", "ModuleCallSignature"]
 
@@ -64,12 +71,15 @@ class Guards(Module):
 
     _is_impure = True
 
-    def __init__(self, names: list[str], shapes: list[Any], axes: dict[tuple[int, int], Any]) -> None:
+    def __init__(self, names: list[str], shapes: list[Any], axes: dict[tuple[int, int], Any],
+                 constants: dict[int, Any]) -> None:
         super().__init__()
-        self.names, self.shapes, self.axes = names, shapes, axes
+        self.names, self.shapes, self.axes, self.constants = names, shapes, axes, constants
 
     def forward(self, *values: Any) -> None:
-        """Check the tensors among the arguments."""
+        """Check the sizes of tensors among the arguments, and that numbers and texts are those of the program."""
+        for i, constant in self.constants.items():
+            self._check(bool(values[i] == constant), f"{self.names[i]} == {constant!r}")
         roots: dict[str, tuple[int, str]] = {}
         for i, (name, shape, value) in enumerate(zip(self.names, self.shapes, values, strict=True)):
             if shape is None:
@@ -282,6 +292,9 @@ class ExportedProgram:
 
     def _nested(self, module: Any, args: Any, kwargs: Any) -> Any:
         """Return the arguments in the program's order. ValueError if they are nested in another way."""
+        if (names := list(self._in_spec.children()[1].context)) != list(kwargs) and set(names) != set(kwargs):
+            raise ValueError(f"Ran into a kwarg keyword mismatch: Got the following keywords {list(kwargs)} but expected "
+                             f"{names}")
         args, kwargs = in_order(args, kwargs, self._in_spec)
         spec = tree_flatten((args, kwargs))[1]
         if spec != self._in_spec:
@@ -294,7 +307,10 @@ class ExportedProgram:
         """Return the module that checks the inputs."""
         users = [node for node, spec in zip(self.graph.find_nodes(op="placeholder"), self.graph_signature.input_specs,
                                             strict=True) if spec.kind is InputKind.USER_INPUT]
-        return Guards([node.name for node in users], self._shapes, self._axes)
+        given = [spec.arg for spec in self.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT]
+        return Guards([node.name for node in users], self._shapes, self._axes,
+                      {i: arg.value for i, arg in enumerate(given) if isinstance(arg, ConstantArgument)
+                       and isinstance(arg.value, (int, float, str))})
 
     def __str__(self) -> str:
         code = "\n    ".join(self.graph_module.print_readable(print_output=False).split("\n"))

@@ -11,7 +11,8 @@ import numpy as np
 
 from .._ops import ops
 from ..device import device
-from ..dtype import FROM_NUMPY
+from ..dtype import FROM_NUMPY, get_default_dtype, int64
+from ..dtype import bool as bool_
 from ..dtype import dtype as dtype_class
 from ..graph.node import Node
 from ..graph.steps import Draw, Item, Make, Target
@@ -61,7 +62,8 @@ def _(call: Any, query: Any, key: Any, value: Any, mask: Any, *, causal: bool, s
 def new_array(call: Any, target: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
     """Compute a step that makes or draws an array by an operator; NotImplemented if there is none."""
     def made(name: str, *args: Any, dtype: Any = None) -> Any:
-        return call(name, *args, dtype=dtype, device=device("cpu"), pin_memory=False)
+        own = {} if dtype in (None, usual(name.partition(".")[0], args)) else {"dtype": dtype}
+        return call(name, *args, **own, device=device("cpu"), pin_memory=False)
     dtype = params.get("dtype")
     if isinstance(target, Draw):
         return drawn(call, made, target.name, args, params)
@@ -73,6 +75,14 @@ def new_array(call: Any, target: Any, args: tuple[Any, ...], params: dict[str, A
     if target.name == "arange":
         return made(f"arange.{('', 'default', 'start', 'start_step')[len(args)]}", *args, dtype=dtype)
     return made("eye.m" if len(args) == 2 else "eye", *args, dtype=dtype) if target.name == "eye" else NotImplemented
+
+
+def usual(name: str, args: tuple[Any, ...]) -> Any:
+    """Return the dtype of what an operator makes that is not told one."""
+    if name in ("randint", "randperm"):
+        return int64
+    kinds = {type(arg) for arg in (args[1:] if name == "full" else args if name == "arange" else (1.,))}
+    return bool_ if kinds == {bool} else int64 if kinds <= {int, bool} else get_default_dtype()
 
 
 def drawn(call: Any, made: Any, name: str, args: tuple[Any, ...], params: dict[str, Any]) -> Any:

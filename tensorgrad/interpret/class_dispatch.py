@@ -266,7 +266,7 @@ def written(target: Any, function: Any, args: Any, kwargs: Any) -> Any:
 def into(function: Any, args: Any, out: Any, kwargs: Any) -> Any:
     """Run a function with `out=`: by its overload for that, or, with several results, by `copy_`."""
     outs = (out,) if isinstance(out, TensorBase) else tuple(out)
-    if mode.grad and any(isinstance(t, TensorBase) and t.requires_grad for t in (*args, *kwargs.values(), *outs)):
+    if mode.grad and any(getattr(t, "requires_grad", False) for t in (*args, *kwargs.values(), *outs)):
         raise RuntimeError(f"{function.__name__}(): functions with out=... arguments don't support automatic "
                            "differentiation, but one of the arguments requires grad.")
     if isinstance(out, TensorBase):
