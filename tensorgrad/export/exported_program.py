@@ -293,8 +293,8 @@ class ExportedProgram:
     def _nested(self, module: Any, args: Any, kwargs: Any) -> Any:
         """Return the arguments in the program's order. ValueError if they are nested in another way."""
         if (names := list(self._in_spec.children()[1].context)) != list(kwargs) and set(names) != set(kwargs):
-            raise ValueError(f"Ran into a kwarg keyword mismatch: Got the following keywords {list(kwargs)} but expected "
-                             f"{names}")
+            raise ValueError(f"Ran into a kwarg keyword mismatch: Got the following keywords {list(kwargs)} but "
+                             f"expected {names}")
         args, kwargs = in_order(args, kwargs, self._in_spec)
         spec = tree_flatten((args, kwargs))[1]
         if spec != self._in_spec:

@@ -8,9 +8,11 @@ import numpy as np
 
 from ..interpret.symbol import Symbol
 from ..interpret.symbol_storage import SymbolStorage
+from ..ops.base import OPS
 from ..storage.base import Storage
 from ..storage.cpu import NumpyStorage
 from .functions import Functions, made
+from .lines import CannotLower, user_line
 from .recorded import Recorded
 from .recorder import running
 from .recording import argument, run, write
@@ -79,11 +81,18 @@ class RecordingStorage(Storage):
 
     @classmethod
     def native(cls, op: Any) -> Any:
-        return partial(run, op)
+        return carried if op.opname == "to_device" else partial(run, op)
 
     @classmethod
     def aliases(cls, a: Any, b: Any) -> bool:
         return a is b or a.parent is b
+
+
+def carried(x: Any, *, source: Any, target: Any) -> Any:
+    """Copy an array to another storage: as a step, but not a gradient to a tensor that is not recorded."""
+    if source is RecordingStorage and not target.leads and not x.known:
+        raise CannotLower("a gradient for a tensor that is no argument of the function", user_line())
+    return run(OPS["to_device"], x, source=source, target=target)
 
 
 RecordingStorage.device = NumpyStorage.device           # replaces it while a program is recorded

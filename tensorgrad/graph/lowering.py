@@ -3,7 +3,7 @@ control flow."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from ..api.random import default_generator
 from ..core.dispatch import fresh, wrap
 from ..core.mode import no_grad
-from ..core.tape import TensorBase
+from ..core.tape import Leaf, TensorBase, node_of
 from ..interpret.symbol import Symbol
 from ..nn.modules.module import Module
 from ..nn.parameter import Parameter
@@ -39,7 +39,8 @@ Symbols = tuple[SymbolicSizes, Collection[tuple[int, int]]]
 def lower(program: Any, inputs: Any = (), kwargs: dict[str, Any] | None = None, *,
           whole: Callable[..., bool] | None = None, reading: Callable[[str], None] | None = None, fold: bool = True,
           sizes: Sizes | None = None, effects: bool = False, branches: bool = False,
-          scalars: Scalars | None = None, symbols: Symbols | None = None) -> Lowered:
+          scalars: Scalars | None = None, symbols: Symbols | None = None,
+          gradients: bool = False) -> Lowered:
     """Return the graph of ops of the table that a module, function or graph computes for inputs like these.
 
     The program runs on tensors with a shape and a dtype but no values; only values that no input affects are computed.
@@ -55,8 +56,8 @@ def lower(program: Any, inputs: Any = (), kwargs: dict[str, Any] | None = None, 
     `fold` is false. `sizes`, {(input, axis): size}, override sizes of the inputs. With `effects` the graph's result is
     (the program's, {buffer: its last value}, {index of an input: its last value}), of those that the program writes to.
     With `symbols`, (a log, {(input, axis)}), these sizes stay symbolic (`symbolic_sizes`), and `Replay` makes graphs.
-    With `branches`, `torch.cond` and `while_loop` on values of the inputs are nodes, else ReadsValues; with `scalars`,
-    so are whole numbers that the program reads.
+    With `gradients`, the program may compute gradients by autograd. With `branches`, `torch.cond` and `while_loop` on
+    values of the inputs are nodes, else ReadsValues; with `scalars`, so are whole numbers that the program reads.
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.graph import lower
@@ -70,13 +71,17 @@ def lower(program: Any, inputs: Any = (), kwargs: dict[str, Any] | None = None, 
     graph = Lowered()
     graph.spec = spec
     with ExitStack() as stack:
-        recorder = stack.enter_context(recording(Recorder(graph, RecordingStorage, reading, whole, fold)))
+        recorder = stack.enter_context(recording(Recorder(graph, RecordingStorage, reading, whole, fold),
+                                                gradients))
         call, names, module = _program(program, args, kwargs)
         recorder.branches, recorder.scalars = branches, scalars
         tensors = _placeholders(recorder, names, leaves, sizes or {})
         if symbols is not None:
             recorder.sizes = symbols[0]
             _make_symbolic(recorder.sizes, tensors, symbols[1])
+        for tensor, leaf in zip(tensors, (leaf for leaf in leaves if isinstance(leaf, TensorBase)), strict=True):
+            if gradients and node_of(leaf) is not None and node_of(leaf).requires_grad:
+                tensor._node = Leaf(tensor)
         first, given = [each.array.node for each in tensors], iter(tensors)
         stack.enter_context(recorded(tensors_of(module) if isinstance(module, Module)
                                      else getattr(program, "tensors", {}).items()))
@@ -168,9 +173,9 @@ def _finish(recorder: Recorder, result: Any, aliases: bool) -> None:
 
 
 @contextmanager
-def recording(recorder: Recorder) -> Iterator[Recorder]:
+def recording(recorder: Recorder, gradients: bool = False) -> Iterator[Recorder]:
     """Record tensors made in this thread until the block ends; random generators do not advance."""
-    with standing_in(RecordingStorage, "cpu", "cuda"), no_grad():
+    with standing_in(RecordingStorage, "cpu", "cuda"), nullcontext() if gradients else no_grad():
         before, state = here.recorder, default_generator._place()
         here.recorder = recorder
         try:
@@ -192,16 +197,18 @@ def recorded(tensors: Iterable[tuple[str, Any]]) -> Iterator[None]:
             known = tensor._storage.device.type != "meta"
             array = (np.asarray(type(tensor._storage).host(tensor.array)) if known
                      else Symbol(tensor.array.shape, tensor.array.dtype, None))
-            before.append((tensor, tensor.array, tensor._storage))
+            before.append((tensor, tensor.array, tensor._storage, tensor._node))
             recorder.graph.tensors[name] = tensor
             node = recorder.described(recorder.graph.get_attr(name), array, known)
             node.meta["state"] = True
             tensor.array = Recorded(array, node, known, memory=Memory(name, fixed=isinstance(tensor, Parameter)))
             tensor._storage = RecordingStorage()
+            if type(tensor._node) is Leaf:
+                tensor._node = Leaf(tensor)
         yield
     finally:
-        for tensor, array, storage in before:
-            tensor.array, tensor._storage = array, storage
+        for tensor, array, storage, step in before:
+            tensor.array, tensor._storage, tensor._node = array, storage, step
 
 
 @contextmanager

@@ -47,6 +47,26 @@ def test_gradients_of_traced_functions():
     assert x.grad.tolist() == [3., -12.]
 
 
+@pytest.mark.parametrize("mode", ["real", "fake"])
+def test_traced_gradients(mode):
+    """Autograd inside of a traced function: first and second gradients, `.grad`; captured tensors have none."""
+    def slopes(x, w):
+        y = (tg.sin(x @ w) * x.sum()).sum()
+        first = tg.autograd.grad(y, (x, w), create_graph=True)
+        second = tg.autograd.grad((first[0] * first[0]).sum(), w)[0]
+        (x * w[0]).sum().backward()
+        return (*first, second, x.grad)
+
+    def given(*values):
+        return tg.tensor(values, requires_grad=True), tg.tensor([[1., 2.], [0.5, -1.]], requires_grad=True)
+    traced, args = make_fx(slopes, tracing_mode=mode)(*given(0.5, 2.)), given(-1., 3.)
+    for one, other in zip(traced(*args), slopes(*given(-1., 3.)), strict=True):
+        assert tg.allclose(one, other, atol=1e-6)
+    assert make_fx(lambda x: tg.ones(2) + tg.full((2,), 3.) + tg.rand(2) + x)(args[0]).code.count("dtype") == 0
+    with pytest.raises(RuntimeError, match="a gradient for a tensor that is no argument"):
+        make_fx(lambda x: tg.autograd.grad((x * args[1]).sum(), args[1]))(args[0])
+
+
 class Model(tg.nn.Module):
     def __init__(self):
         super().__init__()
@@ -283,6 +303,24 @@ def test_models_without_values(torch):
         flat = package.export.unflatten(exported)
         found = (tuple(exported.module()(x).shape), [name for name, _ in flat.named_modules() if name != "act"],
                  str(flat.first.weight.device), [n.name for n in exported.graph.nodes])
+        if package is torch:
+            expected = found
+    assert found == expected
+
+
+def test_constants_of_exported_programs(torch):
+    for package in (torch, tg):
+        class Net(package.nn.Module):
+            def forward(self, x, k, on=True, *, n=None, s="a"):
+                return x * k if on else x
+        x = package.ones(2)
+        run, found = package.export.export(Net(), (x, 3), {"n": None, "s": "b"}).module(), []
+        for args, named in (((x, 3), {}), ((x, 4), {"s": "b"}), ((x, 3), {"s": "c"}), ((x, 3.0), {"s": "b"}),
+                            ((x, 3), {"s": "b", "q": 1})):
+            try:
+                found.append(run(*args, n=None, **named).tolist())
+            except Exception as error:
+                found.append((type(error).__name__, str(error).split("\n")[0]))
         if package is torch:
             expected = found
     assert found == expected

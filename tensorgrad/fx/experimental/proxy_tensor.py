@@ -47,7 +47,7 @@ def make_fx(f: Callable[..., Any], decomposition_table: Any = None, tracing_mode
     @wraps(f)
     def wrapped(*args: Any) -> GraphModule:
         reading = (lambda line: None) if tracing_mode == "real" else None
-        lowered = lower(f, args, reading=reading, fold=False, effects=True, branches=True)
+        lowered = lower(f, args, reading=reading, fold=False, effects=True, branches=True, gradients=True)
         leaves, spec = tree_flatten(args)
         names = iter(input_names(f, args, {}))
         graph, copies = Graph(), dict[Node, Node]()
