@@ -14,6 +14,7 @@ from ..api.random import generator_of
 from ..core.dispatch import fresh, namespace
 from ..core.tape import TensorBase
 from ..dtype import FROM_NUMPY
+from ..dtype import dtype as dtype_class
 from ..storage.base import backend_of
 
 
@@ -63,8 +64,14 @@ class Draw(Target):
 
     def __call__(self, *args: Any, **params: Any) -> Any:
         backend = next((type(a._storage) for a in args if isinstance(a, TensorBase)), backend_of(None))
-        bare = [type(a._storage).host(a.array) if isinstance(a, TensorBase) else a for a in args]
+        bare = [type(a._storage).host(a.array) if isinstance(a, TensorBase) else _of_array(a) for a in args]
+        params = {name: _of_array(value) for name, value in params.items()}
         return fresh(backend.asarray(getattr(generator_of(backend, None), self.name)(*bare, **params)), backend)
+
+
+def _of_array(value: Any) -> Any:
+    """Return NumPy's dtype for one of this package; other values as they are."""
+    return value.numpy if isinstance(value, dtype_class) else value
 
 
 class Item(Target):

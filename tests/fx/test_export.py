@@ -308,6 +308,19 @@ def test_models_without_values(torch):
     assert found == expected
 
 
+def test_random_numbers_of_traced_functions():
+    """Graphs draw the numbers that the function draws."""
+    def draw(x):
+        return (tg.randint(2, 9, (3,)), tg.bernoulli(x), x.clone().log_normal_(), x.clone().uniform_(1, 2),
+                tg.randint_like(x, 5), x.clone().geometric_(0.5))
+    x, found = tg.tensor([0.5, 0.25, 0.75]), []
+    traced = make_fx(draw)(x)
+    for function in (draw, traced):
+        tg.manual_seed(5)
+        found.append([(out.dtype, out.tolist()) for out in function(x)])
+    assert found[0] == found[1]
+
+
 def test_constants_of_exported_programs(torch):
     for package in (torch, tg):
         class Net(package.nn.Module):
