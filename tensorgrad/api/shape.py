@@ -28,10 +28,12 @@ from .creation import shape_of
 
 def resolved(shape: Any, size: int) -> tuple[int, ...]:
     """Return a shape whose -1, if any, is replaced by the length that fits the number of elements."""
-    if shape and min(shape) < -1:
-        wrong, where = next((n, i) for i, n in enumerate(shape) if n < -1)
-        if shape[:where].count(-1) < 2:
-            raise RuntimeError(f"invalid shape dimension {wrong} at index {where} of shape {list(shape)}")
+    for n in shape:                             # `min` would compare sizes that may be symbolic
+        if n < -1:
+            where = shape.index(n)
+            if shape[:where].count(-1) < 2:
+                raise RuntimeError(f"invalid shape dimension {n} at index {where} of shape {list(shape)}")
+            break
     if -1 in shape:
         if shape.count(-1) > 1:
             raise RuntimeError("only one dimension can be inferred")

@@ -75,7 +75,7 @@ class Compiled:
         self.frozen = False
         self.witness: tuple[Any, str, Any] | None = None      # (table, name, parameter that requires a gradient)
         self.shared = Shared()                          # what the executables compute ahead
-        self.families = Families(False if build is not None or freeze else dynamic)
+        self.families = Families(False if build is not None or freeze and not dynamic else dynamic)
         ALL.add(self)
 
     # ── a call ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -169,7 +169,7 @@ class Compiled:
                 if changes[-1] is None:
                     return entry
             for family in self.families.of(general):
-                changes.append(family.base.failed())
+                changes.append(None if family.base.holds() else family.base.failed())
                 if changes[-1] is None and (resized := self._resized(family, key, found)) is not None:
                     return resized
             failed = next(filter(None, changes), None)          # of the latest graph
@@ -248,12 +248,14 @@ class Compiled:
             if traced.graph is None or traced.changed and not last:
                 self.families.refused[general.key] = str(traced.reason)
                 return None
+            if self.freeze and not self.frozen and isinstance(self.program, Module):
+                self._let_go(traced)            # but for the graph, which packs them for each size
             family = Family(traced, sizes, general.axes, found.objects)
             family.check_marks(found.tensors)
             if (entry := self._resized(family, key, found)) is not None:
                 self.families.add(general, family)
                 counters["stats"]["unique_graphs"] += 1
-        if entry is not None and isinstance(self.program, Module):
+        if entry is not None and isinstance(self.program, Module) and not self.frozen:
             self._find_witness()
         return entry
 
@@ -277,10 +279,12 @@ class Compiled:
         if not self.freeze or self.frozen or not isinstance(self.program, Module):
             return build(traced.graph, self.shared)  # type: ignore[arg-type]
 
-        def let_go() -> None:
-            self.frozen, self.witness = True, None
-            erase(self.program, traced)                                 # type: ignore[arg-type]
-        return build(traced.graph, self.shared, let_go)                 # type: ignore[arg-type]
+        return build(traced.graph, self.shared, partial(self._let_go, traced))      # type: ignore[arg-type]
+
+    def _let_go(self, traced: Trace) -> None:
+        """Freeze the program, a module."""
+        self.frozen, self.witness = True, None
+        erase(self.program, traced)                                     # type: ignore[arg-type]
 
     def _find_witness(self) -> None:
         """Note a parameter that requires a gradient: while it does, calls that record gradients run eagerly at once."""

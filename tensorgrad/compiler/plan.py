@@ -226,12 +226,17 @@ class Build:
                                       if isinstance(found, (tuple, list)) else self._constant_of(found, node, None))
             elif node not in ahead:
                 self._values[node] = self._emitted(node)
-            for value in leaves(self._values.get(node, ())):
+            for value in self._parts(node):
                 value.buffer.holders.add(node)
             for other in ended:
-                for value in leaves(self._values.get(other, ())):
+                for value in self._parts(other):
                     value.buffer.holders.discard(other)
         raise AssertionError("a graph ends with its output")
+
+    def _parts(self, node: Node) -> tuple[Value, ...]:
+        """Return the arrays of a node's value, of which there may be none."""
+        value: Any = self._values.get(node, ())
+        return tuple(value) if isinstance(value, (tuple, list)) else (value,)
 
     def _kept(self, buffer: Buffer) -> Value:
         self.buffers.append(buffer)
@@ -324,7 +329,7 @@ def _same(x: Any) -> Any:
     return x
 
 
-def values_in(item: tuple[Any, ...] | Step) -> Iterator[Value]:
-    """Yield the arrays that a step of a plan touches."""
-    tree = [item.args, item.kwargs, item.results] if isinstance(item, Step) else item
-    return (leaf for leaf in leaves(tree) if isinstance(leaf, Value))
+def values_in(item: tuple[Any, ...] | Step) -> list[Value]:
+    """Return the arrays that a step of a plan touches."""
+    parts = leaves([item.args, item.kwargs, item.results]) if isinstance(item, Step) else item
+    return [part for part in parts if isinstance(part, Value)]

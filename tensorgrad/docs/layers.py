@@ -64,7 +64,7 @@ LAYERS = [
         "runtime.settings amp nn optim utils func cuda accelerator linalg fft special signal random "
         "distributions serialization multiprocessing autograd.sparse_gradcheck autograd.gradcheck "
         "_vmap_internals autograd.functional futures functional types hub __future__ graph.inputs graph.lowered "
-        "graph.lowering"]),
+        "graph.replay graph.lowering"]),
     Layer("tools", "pictures, symbolic models, exports, experiments, PyTorch's further modules", [
         "_VF "
         "array_api viz docs testing symbolic layers experiment distributed jit backends version compiler benchmark "

@@ -33,6 +33,7 @@ class Lowered(Graph):
         self.spec: Any = None                 # how the arguments were nested
         self.sizes: Any = None                # of a graph with symbolic sizes, what is known of these
         self.simplified = False               # True once the passes that serve all sizes have run
+        self.postponed: set[str] = set()      # names of those that want to know sizes
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the steps on tensors. TypeError for arguments nested in another way than at lowering."""

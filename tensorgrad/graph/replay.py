@@ -39,6 +39,7 @@ class Replay:
         needed += [added[node] for node in self.added] + [(node.args, node.kwargs) for node in self.inferred]
         self.formulas = Formulas(needed, sizes, [*self.inferred, *self.added])
         self.questions = [(function, self.formulas.places(args), answer) for function, args, answer in self.asked]
+        self.calls = {node: self._call(node) for node in self.inferred if "infer" in node.meta}
         self.steps = [(node, symbolic((node.args, node.kwargs)), self._places(node.meta.get("shape")))
                       for node in self.graph.nodes]
 
@@ -99,6 +100,13 @@ class Replay:
         return ([node for node in self.trace.nodes if node in found or node.op == "placeholder"],
                 [node for node in added if node in found])
 
+    def _call(self, node: Node) -> tuple[Callable[..., Any], list[Node] | None, dict[str, Any] | None]:
+        """Return how to infer a node, its arguments if they are nodes, and its parameters if no size affects them."""
+        flat = list(node.args) if all(isinstance(a, Node) for a in node.args) else None
+        kwargs = dict(node.kwargs)
+        plain = not symbolic(kwargs) and not any(isinstance(leaf, Node) for leaf in leaves(kwargs))
+        return node.meta["infer"], flat, mapped(lambda leaf: leaf, kwargs) if plain else None
+
     def _places(self, shape: Any) -> Any:
         """Return where a shape, or a list of shapes, is among the values; None if it is the same for all sizes."""
         if not symbolic(shape):
@@ -135,17 +143,21 @@ class Replay:
             return type(tensor._storage).host(tensor.array)
         if node.target is operator.getitem:
             return point.arrays[node.args[0]][node.args[1]]
-        if (infer := node.meta.get("infer")) is None:
+        if (call := self.calls.get(node)) is None:
             return node.meta["results"]
+        infer, flat, params = call
+        arrays = point.arrays
 
         def array(leaf: Any) -> Any:
-            return point.arrays[leaf] if isinstance(leaf, Node) else point(leaf)
-        return infer(mapped(array, tuple(node.args)), mapped(array, dict(node.kwargs)))
+            return arrays[leaf] if isinstance(leaf, Node) else point(leaf)
+        return infer([arrays[a] for a in flat] if flat is not None else mapped(array, tuple(node.args)),
+                     params if params is not None else mapped(array, dict(node.kwargs)))
 
     def _graph(self, point: Point) -> Lowered:
         made, now = Lowered(), dict[Node, Any]()
         self._tell(made)
         made.tensors, made.simplified = dict(self.graph.tensors), self.graph.simplified
+        made.postponed = self.graph.postponed
 
         def here(leaf: Any) -> Any:
             return now[leaf] if isinstance(leaf, Node) else leaf

@@ -145,7 +145,7 @@ def close(a: Any, b: Any) -> bool:
     scale = np.abs(b[finite]).max(initial=0) if b.dtype.kind == "f" else 0
     with np.errstate(all="ignore"):
         return bool(np.array_equal(np.isfinite(a), finite)
-                    and (np.abs(a[finite].astype(float) - b[finite]) <= 2e-5 * scale + 1e-5).all())
+                    and (np.abs(a[finite].astype(float) - b[finite]) <= 2e-5 * scale + 1e-4).all())
 
 
 def check(text: str, given: dict[str, Any]) -> tuple[str | None, bool]:

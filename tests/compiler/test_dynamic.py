@@ -1,4 +1,4 @@
-"""One graph for many sizes: guards on what programs ask about sizes, symbolic arithmetic, and the bounds on memory."""
+"""Graphs for many sizes: guards on what programs ask about sizes, symbolic arithmetic, and the bounds on memory."""
 import sys
 from pathlib import Path
 
@@ -180,6 +180,17 @@ def test_parameters_and_attributes_may_change():
             x = torch.randn(n, 4)
             torch.testing.assert_close(compiled(x), model(x))
     assert len(families(compiled)) == 2
+
+
+def test_frozen_models_take_other_sizes():
+    model = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 2))
+    xs = [torch.randn(n, 4) for n in (2, 3, 9)]
+    want = list(map(model, xs))
+    compiled = torch.compile(model, dynamic=True, freeze=True)
+    for x, y in zip(xs, want, strict=True):
+        torch.testing.assert_close(compiled(x), y)
+    with pytest.raises(RuntimeError, match="The original parameters have been discarded"):
+        model(xs[0])
 
 
 def test_random_programs():

@@ -15,6 +15,7 @@ from .constants import fold_constants
 from .dead import drop_unused
 from .idioms import write_idioms
 from .joins import join
+from .known import compute_known, has_masks
 from .loops import make_loops
 from .norms import fold_norms
 from .packing import in_use, pack
@@ -26,6 +27,7 @@ from .taps import crop_kernels
 
 # those that serve graphs with symbolic sizes, and the others, in the order in which they run
 FIRST: list[Callable[[Lowered], None]] = [
+    compute_known,
     drop_unused,
     simplify_views,
     fold_constants,
@@ -47,14 +49,15 @@ LATER: list[Callable[[Lowered], None]] = [
     make_loops,
 ]
 PASSES = FIRST + LATER
-OF_SIZES = [write_idioms, crop_kernels]                     # run again once sizes are known
 OF_KERNELS = {in_blocks, pack, pack_layers, make_loops}     # run if compiled kernels are in use
 OF_NUMPY = {for_numpy}                                      # run otherwise
 
 
 def simplify(graph: Lowered) -> None:
-    """Run the passes that serve graphs with symbolic sizes, too."""
-    for each in FIRST:
+    """Run the passes that serve graphs with symbolic sizes, unless they need masks that are made of sizes."""
+    if has_masks(graph):
+        return
+    for each in FIRST[1:]:
         each(graph)
     graph.simplified = True
 
@@ -62,7 +65,9 @@ def simplify(graph: Lowered) -> None:
 def optimize(graph: Lowered) -> Lowered:
     """Run all passes, or those that are left for a graph that is simplified, and return the graph."""
     others = OF_NUMPY if in_use() else OF_KERNELS
-    for each in (*(OF_SIZES if graph.simplified else FIRST), *(each for each in LATER if each not in others)):
+    first = ([compute_known, *(each for each in FIRST if each.__name__ in graph.postponed)] if graph.simplified
+             else FIRST)
+    for each in (*first, *(each for each in LATER if each not in others)):
         each(graph)
     graph.lint()
     return graph

@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from ...api.creation import as_tensor
+from ...core.dispatch import fresh
 from ...graph.lowered import Lowered
 from ...graph.node import Node
+from ...storage.cpu import NumpyStorage
 from .constants import constant
 from .rewriting import added, described, only_user, op_of, replaced, same_kind
 
@@ -215,7 +216,7 @@ def causal_or_constant(mask: Any, weights: Node) -> Any:
         return True
     graph: Any = weights.graph
     name = next(f"_mask{i}" for i in range(len(graph.tensors) + 1) if f"_mask{i}" not in graph.tensors)
-    graph.tensors[name] = as_tensor(full.astype(dtype))
+    graph.tensors[name] = fresh(full.astype(dtype), NumpyStorage)
     with graph.inserting_before(weights):
         node = graph.get_attr(name)
     node.meta.update(shape=full.shape, dtype=dtype, value=graph.tensors[name].array)

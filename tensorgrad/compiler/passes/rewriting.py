@@ -81,9 +81,10 @@ def added(place: Node, target: Any, *args: Any, like: Node | None = None, **para
     return node
 
 
-def described(node: Node, like: Node) -> None:
-    """Give a node the scope and the source of another, if that has any."""
+def described(node: Node, like: Node) -> Node:
+    """Give a node the scope and the source of another, if that has any, and return it."""
     node.meta.update({key: like.meta[key] for key in ("scope", "source") if key in like.meta})
+    return node
 
 
 def _resized(target: Any, args: Any, params: Any, point: Any) -> Any:

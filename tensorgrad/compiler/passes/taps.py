@@ -42,7 +42,8 @@ def crop(node: Node) -> None:
     x, w, *rest = node.args
     places, kernel = node.meta["shape"][2:], w.meta["shape"][2:]
     if symbolic((places, x.meta["shape"][2:])):
-        return                              # which places meet the border depends on the size
+        node.graph.postponed.add("crop_kernels")         # which places meet the border depends on the size
+        return
     how = [node.kwargs["stride"], node.kwargs["padding"], node.kwargs["dilation"]]
     taps = tuple(map(taps_within, x.meta["shape"][2:], places, kernel, *how))
     if taps == tuple((0, k) for k in kernel):
