@@ -21,7 +21,6 @@ from ..runtime.collecting import Paused
 from ..storage.base import lock
 from .entries import Entry
 from .families import MARKS, Families, Family, General
-from .freezing import erase
 from .shared import Shared
 from .signature import Signature, Unlike, twins
 from .stances import ALL, counters, stance
@@ -278,11 +277,11 @@ class Compiled:
         from .executable import build
         if not self.freeze or self.frozen or not isinstance(self.program, Module):
             return build(traced.graph, self.shared)  # type: ignore[arg-type]
-
         return build(traced.graph, self.shared, partial(self._let_go, traced))      # type: ignore[arg-type]
 
     def _let_go(self, traced: Trace) -> None:
         """Freeze the program, a module."""
+        from .erased import erase           # a class with a dispatcher of its own: most programs need none
         self.frozen, self.witness = True, None
         erase(self.program, traced)                                     # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""Freeze a compiled module: free tensors that its graph no longer needs because they were packed or folded."""
+"""Memory of frozen modules: large weights are packed in their own memory, and what is freed goes back to the system."""
 from __future__ import annotations
 
 import ctypes
@@ -8,44 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from .._tensor import Tensor
 from ..graph.node import Node
-from ..nn.modules.module import Module
 from ..runtime.native import empty_memory
 from .packed import WIDE, PackedWeight
-from .tracing import Trace
-
-FROZEN = ("Trying to run Pytorch Eager Module after Dynamo Freezing. The original parameters have been discarded for "
-          "memory efficiency. Found in op {} for erased parameter {} of {}")
-
 
 LARGE = 4 << 20         # bytes of a weight that is packed where it is: NumPy asks for large pages for it, too
-
-
-class Erased(Tensor):
-    """The replacement of a freed tensor: has its shape and dtype, and refuses all operations."""
-
-    _is_param = True
-
-    @staticmethod
-    def __new__(cls, tensor: Any, name: str, owner: str) -> Any:
-        made = Tensor._make_wrapper_subclass(cls, tensor.shape, dtype=tensor.dtype)
-        made.erased, made.owner = name, owner
-        return made
-
-    def __init__(self, *args: Any) -> None:
-        pass
-
-    def __repr__(self) -> str:                      # type: ignore[override]
-        return f"Erased({self.owner}.{self.erased}, {list(self.shape)})"
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        raise RuntimeError(FROZEN.format("pickle", self.erased, self.owner))
-
-    @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        first = next((arg for arg in args if isinstance(arg, cls)), None)
-        raise RuntimeError(FROZEN.format(func, getattr(first, "erased", "a parameter"), getattr(first, "owner", "it")))
 
 
 def trim() -> int:
@@ -90,19 +57,3 @@ def holders(holder: list[Any]) -> int:
     if type(owner) is not np.ndarray or not owner.flags.owndata:
         return sys.maxsize
     return max(count, sys.getrefcount(owner))
-
-
-def erase(module: Module, trace: Trace) -> None:
-    """Replace the parameters and buffers that a module's trace read, so that only its graph holds them."""
-    read = {id(tensor) for tensor in trace.tensors.values()}
-    for path, child in module.named_modules():
-        for table in (child._parameters, child._buffers):
-            for name, tensor in list(table.items()):
-                if id(tensor) in read:
-                    table[name] = Erased(tensor, name, f"{type(child).__name__} {path}".rstrip())
-    trace.surroundings.forget_tensors()
-    if trace.graph is not None:
-        trace.graph.relied = ()
-
-
-__all__ = ["Erased", "erase"]

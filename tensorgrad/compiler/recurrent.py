@@ -14,6 +14,7 @@ import numpy as np
 
 from ..graph.records import Record
 from .packed import WIDE, columns, panels
+from .room import room
 
 
 class PackedGates(Record):
@@ -22,8 +23,10 @@ class PackedGates(Record):
     gates: int
 
     def __call__(self, w: Any) -> Any:
-        parts = w.reshape(self.gates, -1, w.shape[-1])
-        return np.stack([panels(part.T) for part in parts], axis=1)
+        out = room.empty(self.shape(w.shape), w.dtype)
+        for gate, part in enumerate(w.reshape(self.gates, -1, w.shape[-1])):
+            out[:, gate] = panels(part.T)
+        return out
 
     def shape(self, w: tuple[int, ...]) -> tuple[int, int, int, int]:
         """Return the shape of the result, given that of the weight."""

@@ -7,12 +7,14 @@ from support import cpu_only
 
 import tensorgrad as torch
 from tensorgrad import nn
-from tensorgrad.compiler import freezing
+from tensorgrad.compiler import freezing, plan
 from tensorgrad.compiler.blocked import BlockedWeight, WinogradWeight
 from tensorgrad.compiler.executable import build
 from tensorgrad.compiler.memory import MAPPED, template
 from tensorgrad.compiler.packed import PackedRows, PackedWeight
 from tensorgrad.compiler.passes import optimize
+from tensorgrad.compiler.plan import Build
+from tensorgrad.compiler.room import Room
 from tensorgrad.graph import lower
 from tensorgrad.kernels.compiled import WANTED
 from tensorgrad.nn import functional as F
@@ -129,3 +131,33 @@ def test_large_templates_are_mapped():
     for size in (MAPPED - 1, MAPPED, 1 << 30):
         memory = template(size, 16)
         assert memory.nbytes == size and memory.ctypes.data % 64 == 16
+
+
+def refuses(*args, **params):
+    raise MemoryError
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("freeze", [False, True])
+@pytest.mark.parametrize("stage", [(Build, "plan"), (Room, "reserve"), (plan, "template")], ids=lambda stage: stage[1])
+def test_without_memory_calls_run_eagerly_and_nothing_is_lost(monkeypatch, stage, freeze):
+    monkeypatch.setattr(Room, "of", lambda self, size: setattr(self, "left", size) or self)
+    model, x = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 3)).eval(), torch.randn(5, 64)
+    wanted, run = model(x), torch.compile(model, freeze=freeze)
+    with monkeypatch.context() as short:
+        short.setattr(*stage, refuses)
+        assert torch.equal(run(x), wanted)
+    assert "there is no memory for its plan or its weights" in str(run.explain())
+    assert torch.equal(run(x), wanted) and torch.equal(model(x), wanted)
+    torch.testing.assert_close(run(x[:2]), wanted[:2])
+
+
+@torch.no_grad()
+def test_a_run_without_memory_for_its_arena_goes_on_in_python():
+    class Short:
+        def run(self, arrays):
+            raise MemoryError
+    model, x = nn.Sequential(nn.Linear(6, 4), nn.ReLU()).eval(), torch.randn(5, 6)
+    made = build(lower(model, x))
+    made._settled = made._settled[0], Short()
+    np.testing.assert_allclose(made([x.numpy()])[0], model(x).numpy(), 1e-5, 1e-6)
