@@ -33,7 +33,8 @@ WITH_PARAMS = [("hardtanh", {"low": -1, "high": 2.5}), ("leaky_relu", {"slope": 
                ("hardshrink", {"lambd": 0.5}), ("softshrink", {"lambd": 0.5}),
                ("threshold", {"threshold": 0.3, "value": -7.0}), ("cast", {"dtype": np.dtype(bool)}), ("round", {})]
 SMOOTH = {"exp", "expm1", "log", "log1p", "tanh", "sigmoid", "erf", "rsqrt", "log_sigmoid", "silu", "mish", "gelu",
-          "gelu_tanh", "elu", "celu", "softplus", "hardsigmoid", "hardswish", "deg2rad", "rad2deg", "sinc", "logit"}
+          "gelu_tanh", "elu", "celu", "softplus", "hardsigmoid", "hardswish", "deg2rad", "rad2deg", "sinc", "logit",
+          "sin", "cos"}
 
 
 def special(dtype, n=300, seed=0):
@@ -98,6 +99,10 @@ def test_functions_of_one_array(dtype):
         loop = one(opname, At(0), **params)
         for a in (x, x[:7], x[13:14]):
             found, wanted = by_kernel(loop, a), defined(loop, a)
+            if opname in ("sin", "cos"):
+                zeros = np.array([0, -0.0], dtype)
+                check(by_kernel(loop, zeros), defined(loop, zeros))
+                check(by_kernel(loop, a[np.abs(a) < 1e4]), defined(loop, a[np.abs(a) < 1e4]), True)
             if opname in ("negative", "copysign", "round", "hardshrink", "softshrink", "threshold") or opname in SMOOTH:
                 check(found, wanted, opname in SMOOTH)
             else:
@@ -543,6 +548,21 @@ def test_norms_written_out_become_one_loop():
     assert len(compiled(lambda x: (x * 2 - 1).mean(-1, keepdim=True) * 3, long)) == 1
     found = compiled(lambda x: (y := x * 2 - 1) / y.abs().mean(-1, keepdim=True), long)
     assert sorted(s.opname for loop in found for s in loop.steps) == ["absolute", "mean", "multiply", "subtract"]
+
+
+@needs_kernels
+@pytest.mark.parametrize("f", [
+    lambda x: x.logsumexp(-1), lambda x: x.logsumexp(1, keepdim=True), lambda x: x.logsumexp((0, 2)),
+    lambda x: x.norm(), lambda x: x.norm(dim=1), lambda x: x.norm(dim=(0, 2), keepdim=True),
+    lambda x: x.norm(p=3, dim=(1, 2)), lambda x: x.norm(p=float("inf"), dim=2),
+    lambda x: (x > 0).any(-1), lambda x: (x > 0).all(), lambda x: x.any(0), lambda x: (x * 0.5 + 1).any(-1) & (x > -1).all(-1)])
+def test_norms_and_truths_of_rows_and_along_other_axes(f):
+    x = tg.randn(3, 40, 9)
+    x[1, 2, 3], x[2], x[0, 0] = float("inf"), float("-inf"), 0
+    executable = build(lower(f, (x,)))
+    found, wanted = executable([x.array])[0], f(x).array
+    np.testing.assert_allclose(found, wanted, 1e-6, 1e-6)
+    assert found.dtype == wanted.dtype and found.shape == wanted.shape and not executable.left
 
 
 @needs_kernels

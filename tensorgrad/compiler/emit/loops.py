@@ -10,7 +10,9 @@ from ..loop_instructions import Unserved, rows_of
 from ..loop_programs import RESULTS, Layout, contiguous, program
 from ..loops import At, Loop, Step
 from . import emits
-from .reduction import axes_of, fronted
+from .reduction import SQUARES, axes_of, fronted, reduced
+
+MOST_TURNED = 1 << 13           # elements: more are not worth a copy with other axes last
 
 
 @emits(Loop)
@@ -29,16 +31,24 @@ def elementwise(build: Any, node: Any, *operands: Any, **params: Any) -> Any:
 
 @emits("any", "all", "logsumexp", "vector_norm")
 def reduction(build: Any, node: Any, x: Any, *, axis: Any = None, keepdims: bool = False, **params: Any) -> Any:
-    if not x.size or not axes_of(x.ndim, axis):
+    shape, axes = tuple(node.meta["shape"]), axes_of(x.ndim, axis)
+    if not x.size or not axes:
         return NotImplemented
     if not rows_of(axis, x.ndim):
+        if node.target.opname == "vector_norm" and params.get("ord", 2) == 2:
+            return root_of_squares(build, node, x, axis)
+        if x.size > MOST_TURNED:
+            return NotImplemented
         x = fronted(build, x, axis)
-    last = tuple(range(x.ndim - len(axes_of(x.ndim, axis)), x.ndim))
-    step = Step(node.target.opname, (At(0),), (("axis", last), *params.items()))
+    step = Step(node.target.opname, (At(0),), (("axis", tuple(range(x.ndim - len(axes), x.ndim))), *params.items()))
     found = run(build, Loop(1, (step,), (1,)), [x])
-    if found is NotImplemented:
-        return found
-    return build.view(found, tuple(node.meta["shape"]), contiguous(node.meta["shape"], found.dtype).strides)
+    return found if found is NotImplemented else build.view(found, shape, contiguous(shape, found.dtype).strides)
+
+
+def root_of_squares(build: Any, node: Any, x: Any, axis: Any) -> Any:
+    centre = build.constant(np.zeros(node.meta["shape"], x.dtype))
+    squares = reduced(build, node, x, axis, SQUARES, 1.0, centre)
+    return squares if squares is NotImplemented else run(build, Loop(1, (Step("sqrt", (At(0),)),), (1,)), [squares])
 
 
 def run(build: Any, target: Loop, operands: Any) -> Any:
