@@ -22,7 +22,8 @@ class OpOverload:
     """An overload of an operator, such as `aten.add.Tensor`."""
 
     def __init__(self, packet: OpOverloadPacket, overload: str) -> None:
-        self.overloadpacket, self._overloadname, self._opname = packet, overload, packet.__name__
+        self.overloadpacket = self._overloadpacket = packet         # packages that count operations ask for the second
+        self._overloadname, self._opname = overload, packet.__name__
         self.namespace, self.__name__ = packet.namespace, f"{packet.__name__}.{overload}"
         self.__module__ = packet.__module__
 

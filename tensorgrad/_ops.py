@@ -72,7 +72,7 @@ class Operator(OpOverload):
         """The operator of all overloads."""
         return packet_of(self.namespace, self._opname)
 
-    _op = default
+    _op, _overloadpacket = default, overloadpacket
 
     @property
     def tags(self) -> list[Any]:

@@ -84,7 +84,7 @@ class Companions:
             return None
         if name in GATHERED:
             return ModuleSpec(name, Loader(), is_package=True)          # type: ignore[arg-type]
-        own = (None if name not in PLACES and top == "torchx" and name.rpartition(".")[0] in GATHERED
+        own = (None if name not in PLACES and name.rpartition(".")[0] in GATHERED
                else find_spec(own_name(name)))
         return None if own is None else ModuleSpec(name, Loader(), origin=own.origin, is_package=True)      # type: ignore[arg-type]
 

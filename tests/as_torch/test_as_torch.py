@@ -496,7 +496,8 @@ def test_these_names_go_away_again():
     out = as_torch("""
         import sys, torchx.layers, pytorch_symbolic.config
         assert torchx.layers is tensorgrad.layers and pytorch_symbolic is tensorgrad.symbolic
-        for name in "torchx.nonsense", "pytorch_symbolic.nonsense", "torchx.layers.nonsense", "torchx.nn.nonsense":
+        for name in ("torchx.nonsense", "pytorch_symbolic.nonsense", "torchx.layers.nonsense", "torchx.nn.nonsense",
+                     "functorch.nonsense"):
             try:
                 __import__(name)
             except ModuleNotFoundError as error:
