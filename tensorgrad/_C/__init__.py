@@ -15,6 +15,7 @@ from ..core.inplace import address
 from ..core.mode import mode
 from ..generator import Generator
 from ..messages.missing_names import MissingName
+from ..ops.linalg import LinAlgError as _LinAlgError
 from ..size import Size
 from ._namespaces import _fft, _linalg, _nn, _special, _VariableFunctions
 

@@ -15,6 +15,7 @@ UNLIKE = ("nn._", "optim.lr_scheduler.", "utils.data.datapipes.", "utils.data._"
 # and classes that it defines in others
 HOMES = {f"{PACKAGE}.{module}": (home, names.split()) for module, home, names in (
     ("core.mode", "torch.autograd.grad_mode", "no_grad enable_grad set_grad_enabled inference_mode"),
+    ("core.node", "torch.utils.hooks", "RemovableHandle"),
     ("dtype", "torch", "finfo iinfo"))}        # pickles of layouts are read without torch, too
 
 OWN_MODULES: dict[Any, str] = {}

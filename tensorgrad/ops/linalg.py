@@ -18,7 +18,10 @@ from .signatures import inferred, parts
 class LinAlgError(RuntimeError):
     """A factorization does not exist, or was not found. https://pytorch.org/docs → torch.linalg.LinAlgError"""
 
-    __module__ = "tensorgrad.linalg"
+    __module__ = "tensorgrad._C"
+
+
+LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"        # as messages of PyTorch show it
 
 
 class OnMatrices(Op):

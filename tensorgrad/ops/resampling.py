@@ -7,6 +7,8 @@ from .base import Op
 from .indexing import ARRAY
 from .shape import Movement
 
+LARGEST_MATRIX = 1 << 18        # elements; an axis of a signal of a minute would need 10¹²
+
 
 def along_shared(lot, kernel, x, m, *, axis, **params):
     """Map an op along an axis over a batch: at once if all examples share the weights, or the index."""
@@ -79,7 +81,7 @@ class UpsampleNearest(Movement):
 
 class AddAxis(Op):
     """Slices of an axis added up in the places that they came from: the adjoint of `take_axis`, as a product with a
-    matrix of 0 and 1.
+    matrix of 0 and 1 where that is small.
     """
 
     torch_name = "IndexAdd"
@@ -87,6 +89,9 @@ class AddAxis(Op):
     linear = ("x",)
 
     def forward(xp, x, index, *, size, axis):
+        if size * index.shape[0] > LARGEST_MATRIX:
+            return xp.index_add_into(x, index, shape=(*x.shape[:axis], size, *x.shape[axis + 1:]),
+                                     template=(slice(None),) * axis + (ARRAY,))
         hits = xp.expand_dims(xp.arange(size), 1) == index
         return xp.resample(x, xp.cast(hits, dtype=x.dtype), axis=axis)
 

@@ -10,6 +10,7 @@ from ..api.storage_objects import ELEMENTS, TypedStorage, UntypedStorage
 from ..api.tensor_types import tensortype
 from ..generator import Generator
 from ..nn.parameter import Parameter
+from ..ops.linalg import LinAlgError
 
 PACKAGE = __package__.partition(".")[0]
 
@@ -28,7 +29,8 @@ STORAGE_TYPES = ({("torch", t.name): t for t in BY_DTYPE.values()}
 
 CLASSES: dict[Any, tuple[str, str]] = {
     Tensor: ("torch", "Tensor"), Size: ("torch", "Size"), device: ("torch", "device"), dtype: ("torch", "dtype"),
-    Parameter: ("torch.nn.parameter", "Parameter"), Generator: ("torch._C", "Generator")}
+    Parameter: ("torch.nn.parameter", "Parameter"), Generator: ("torch._C", "Generator"),
+    LinAlgError: ("torch._C", "_LinAlgError")}
 
 
 MISSING = {"_rebuild_qtensor": "there are no quantized tensors: write `x.dequantize()`",

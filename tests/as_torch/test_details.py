@@ -1,4 +1,5 @@
 """Details that programs print, beside PyTorch: the lines that warnings name, last digits, the order of steps."""
+import pickle
 import warnings
 
 import pytest
@@ -65,4 +66,27 @@ def test_former_switches():
             found = t.has_mps, t.has_cuda
         return [type(v) for v in found], [str(w.message) for w in caught]
     ours, theirs = both(values)
+    assert ours == theirs
+
+
+def test_names_of_errors_and_steps():
+    def names(t):
+        try:
+            t.linalg.inv(t.zeros(2, 2))
+        except t.linalg.LinAlgError as error:
+            kind = type(error).__name__
+        x = t.ones(2, 3, requires_grad=True)
+        return kind, t.nn.functional.cross_entropy(x, x.detach()).grad_fn.name()
+    ours, theirs = both(names)
+    assert ours == theirs
+
+
+def test_the_first_line_for_a_file_of_no_tensors(tmp_path):
+    (tmp_path / "x.pt").write_bytes(b"garbage")
+
+    def line(t):
+        with pytest.raises(pickle.UnpicklingError) as caught:
+            t.load(tmp_path / "x.pt")
+        return str(caught.value).splitlines()[0]
+    ours, theirs = both(line)
     assert ours == theirs

@@ -2,6 +2,7 @@
 nothing else.
 """
 import re
+import tracemalloc
 from types import SimpleNamespace
 
 import numpy as np
@@ -184,3 +185,16 @@ BARE = [op for op in OPS.values() if op.forward.__code__.co_names == (op.opname,
 def test_what_names_itself_is_said_elsewhere(op):
     """A formula that is nothing but its op's name: NumPy has that function, or arrays have a body of it."""
     assert op.kernels.in_arrays is not None or hasattr(np, op.opname)
+
+
+def test_the_adjoint_of_take_axis_builds_no_large_matrix():
+    """A signal of a minute, mirrored at its ends, would need 10¹² elements."""
+    size, index = 3000, np.abs(np.arange(-500, 3000))
+    x = np.arange(2.0 * len(index)).reshape(2, -1)
+    tracemalloc.start()
+    out = OPS["add_axis"].forward(NumpyStorage.xp, x, index, size=size, axis=1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    expected = np.zeros((2, size))
+    np.add.at(expected, (slice(None), index), x)
+    assert peak < 2e6 and np.array_equal(out, expected)

@@ -15,6 +15,7 @@ from ...api.linear import linear
 from ...api.loss import check_triplet
 from ...core.casting import result_type
 from ...core.dispatch import SCALAR_TYPES, xp
+from ...core.step_names import called
 from ...messages.warn_once import warn
 from .. import _reduction
 from .distance import pairwise_distance
@@ -161,7 +162,7 @@ def _expected(input: Any, target: Any, weight: Any, axis: int, classes: int, red
     if weight is not None:
         weighed = weighed * _along(weight, input, axis)
     if reduction == "mean":
-        return -weighed.sum() / (input.numel() / classes)
+        return called(-weighed.sum() / (input.numel() / classes), "DivBackward1")
     return -weighed.sum() if reduction == "sum" else -weighed.sum(axis)
 
 
