@@ -128,7 +128,7 @@ def _later(module: str, name: str) -> _Any:
 _OF_STORAGE.update({_name: _later_value("api.storage_objects", _name) for _name in (
     "TypedStorage", "UntypedStorage", "_dtype_to_storage_type_map", "_storage_type_to_dtype_map",
     "_get_always_warn_typed_storage_removal", "_set_always_warn_typed_storage_removal")})
-_OF_STORAGE["_load_from_bytes"] = _later_value("serialization._rebuild", "storage_of_bytes")
+_OF_STORAGE["_load_from_bytes"] = _later_value("serialization", "storage_of_bytes")
 _ABOVE.update(_rebuild_from_type_v2=_later("serialization._rebuild", "of_any_type"), render=_later("viz", "render"),
               constructed=_later("api.tensor_types", "legacy_tensor"),
               compiled_call=_later("compiler", "compiled_call"))

@@ -3,6 +3,7 @@
     DEVICE=cpu     NumPy (the default)
     DEVICE=cuda    CuPy on a GPU; without one, two simulated devices whose arrays refuse to mix with host arrays
 """
+import gc
 import multiprocessing
 import os
 import random
@@ -28,6 +29,12 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(items):
     """Run long tests first, so that no process waits for another's last test in the end."""
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
+def pytest_collection_finish():
+    """Leave the million objects of pytest and of modules out of collections, each of which would take half a second."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_report_header():

@@ -4,6 +4,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from ..runtime.collecting import Paused
 from . import architecture, backward
 from .index import index
 from .reference import pages
@@ -48,7 +49,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if not (options.folder / "docs" / "guide").is_dir():
         parser.error(f"{options.folder.resolve()} has no docs/guide: it is not the root of the repository")
-    generated = files(options.folder)
+    with Paused():                      # collections would take a third of the time: syntax trees are many objects
+        generated = files(options.folder)
     if options.check:
         found = differences(options.folder, generated)
         print(*found, *(["Run python -m tensorgrad.docs"] if found else []), sep="\n", end="\n" if found else "")

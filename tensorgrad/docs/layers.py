@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 PACKAGE = Path(__file__).parents[1]
 
@@ -106,14 +106,16 @@ def imports(path: Path) -> list[tuple[str, bool, int]]:
         full = f"{base}.{alias.name}"
         return full if full.removeprefix(f"{PACKAGE.name}.") in MODULES else base
 
-    def walk(node: ast.AST, inside: bool) -> Iterator[tuple[str, bool, int]]:
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+    def walk(statements: list[Any], inside: bool) -> Iterator[tuple[str, bool, int]]:
+        for statement in statements:
+            if isinstance(statement, ast.If) and "TYPE_CHECKING" in ast.unparse(statement.test):
                 continue
-            if isinstance(child, (ast.Import, ast.ImportFrom)):
-                yield from ((absolute(child, alias), inside, child.lineno) for alias in child.names)
-            yield from walk(child, inside or isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)))
-    return sorted(set(walk(syntax(path), False)))
+            if isinstance(statement, (ast.Import, ast.ImportFrom)):
+                yield from ((absolute(statement, alias), inside, statement.lineno) for alias in statement.names)
+            within_function = inside or isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef))
+            for block in ("body", "orelse", "handlers", "finalbody", "cases"):
+                yield from walk(getattr(statement, block, []), within_function)
+    return sorted(set(walk(syntax(path).body, False)))
 
 
 def named(module: str) -> str:

@@ -90,11 +90,7 @@ def _collect(function: Any, ops: dict[str, None], functions: dict[str, None], se
         _closed_over(cell.cell_contents, ops, functions, seen)
     if function.__module__.endswith(MACHINERY) or ".autograd." in function.__module__:
         return
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    except (OSError, TypeError, SyntaxError):
-        return
-    for node in ast.walk(tree):
+    for node in _names_in(function):
         if (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "xp"
                 and node.attr in OPS):
             ops[node.attr] = None
@@ -110,6 +106,16 @@ def _collect(function: Any, ops: dict[str, None], functions: dict[str, None], se
             called = _called(node.func, function.__globals__)
             if called is not None and inspect.unwrap(called) is not function:
                 _named(inspect.unwrap(called), ops, functions, seen)
+
+
+@cache
+def _names_in(function: FunctionType) -> list[ast.AST]:
+    """Return the attributes, subscripts and calls in the source of a function."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, TypeError, SyntaxError):
+        return []
+    return [node for node in ast.walk(tree) if isinstance(node, (ast.Attribute, ast.Subscript, ast.Call))]
 
 
 def _closed_over(value: Any, ops: dict[str, None], functions: dict[str, None], seen: set[Any]) -> None:

@@ -281,6 +281,11 @@ class StorageType:
         return f"StorageType(dtype={self.dtype})"
 
 
+def storage_of_bytes(data: bytes) -> Any:
+    """Return the storage in the bytes of a file: what a pickle of PyTorch holds for a tensor's memory."""
+    return load(io.BytesIO(data), weights_only=False)
+
+
 def normalize_storage_type(storage_type: Any) -> Any:
     """Return the storage class of that name in the root package.
     https://pytorch.org/docs → torch.serialization.normalize_storage_type

@@ -5,7 +5,6 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from io import BytesIO
 from pickle import UnpicklingError
 from typing import Any
 
@@ -178,12 +177,6 @@ def of_any_type(function: Any, kind: Any, arguments: Any, state: Any) -> Any:
     if state:
         restore(tensor, state)
     return tensor
-
-
-def storage_of_bytes(data: bytes) -> Any:
-    """Return the storage in the bytes of a file: what a pickle of PyTorch holds for a tensor's memory."""
-    from . import load
-    return load(BytesIO(data), weights_only=False)
 
 
 def _checked_state(kind: Any, state: Any, hides: bool) -> Any:

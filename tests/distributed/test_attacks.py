@@ -216,8 +216,8 @@ def test_a_store_collected_in_a_cycle_closes_its_connection():
         store = TCPStore("127.0.0.1", master.port, timeout=LIMIT)
         store.set("a", "1")
         store.own = store._local.line.own = store
-        del store
-        gc.collect()
+    del store
+    gc.collect()
     assert master._server.own == 0 and master.get("a") == b"1"
 
 

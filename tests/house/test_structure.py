@@ -8,6 +8,16 @@ import pytest
 from support import ROOT, fresh_process
 
 from tensorgrad.docs.layers import MODULES, PACKAGE, RANK, imports, inner, rank, syntax, within
+from tensorgrad.runtime.collecting import Paused
+
+
+@pytest.fixture(scope="module", autouse=True)
+def syntax_trees():
+    """Read all syntax trees without collections, which would take most of the time; drop the trees in the end."""
+    with Paused():
+        yield
+    syntax.cache_clear()
+
 
 # Imports inside a function that reach up, and why they may. The list may only become shorter: an entry that no import
 # needs any more is an error.

@@ -92,6 +92,7 @@ def test_an_error_leaves_everything_as_it_was():
 
 
 @pytest.mark.skipif(os.environ.get("TENSORGRAD_PURE", "0") != "0", reason="is what this runs")
+@pytest.mark.skipif("TENSORGRAD_INSTRUCTIONS" in os.environ, reason="is independent of instructions")
 def test_all_of_it_without_compiled_kernels():
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
     done = subprocess.run(command, env=os.environ | {"TENSORGRAD_PURE": "1"}, capture_output=True, text=True)
