@@ -9,6 +9,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from ._aten_images import IMAGES
 from ._tensor.torch_function import ASKING, asked, overriding, state
 from .api import FUNCTIONS, Tensor
 from .core.dispatch import xp
@@ -271,6 +272,7 @@ BACKWARDS: dict[str, Callable[..., Any]] = {
     "_softmax_backward_data": lambda g, out, dim, input_dtype: out * (g - (g * out).sum(dim, keepdim=True)),
     "_log_softmax_backward_data": lambda g, out, dim, input_dtype: g - out.exp() * g.sum(dim, keepdim=True)}
 OWN: dict[str, Callable[..., Any]] = {
+    **IMAGES,
     "_fft_c2c": _fourier("c2c"), "_fft_r2c": _fourier("r2c"), "_fft_c2r": _fourier("c2r", True), "_linalg_svd": _svd,
     "slice": _slice, "index": _index, "index_put": _index_put,
     "convolution_backward": _convolution_backward, "_to_copy": _to_copy, "_softmax": _softmax("softmax"),
@@ -282,7 +284,6 @@ OWN: dict[str, Callable[..., Any]] = {
     "cross_entropy_loss": _cross_entropy("cross_entropy"), "nll_loss_nd": _cross_entropy("nll_loss"),
     "log_sigmoid": lambda input: _functional("logsigmoid")(input), "zeros": _filled_with(0), "ones": _filled_with(1),
     "unfold": lambda input, dimension, size, step: input.unfold(dimension, size, step),
-    "im2col": lambda *args: _functional("unfold")(*args),
     "alias": lambda input: input.view_as(input), "lift_fresh_copy": lambda input: input.clone(),
     "_assert_tensor_metadata": lambda *args, **kwargs: None,
     "lift_fresh": lambda input: input, "lift": lambda input: input,

@@ -5,8 +5,8 @@ from typing import Any, overload
 from ._tensor import Tensor
 from .api import return_types
 from .api._kinds import Dtype, Index, Ints, Ints1, Number, Tensors
+from ._C import _LinAlgError as LinAlgError
 
-LinAlgError: Any
 def cholesky(input: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Tensor: ...
 def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = False, out: Tensors | None = None) -> return_types.linalg_cholesky_ex: ...
 def cond(input: Tensor, p: Number | str | None = None, *, out: Tensor | None = None) -> Tensor: ...

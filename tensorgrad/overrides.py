@@ -34,6 +34,7 @@ from ._tensor.torch_function import (
     state,
 )
 from .core.fast_path import FUNCTIONS
+from .dtype import strided
 
 __all__ = ["BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass", "TorchFunctionMode",
            "enable_reentrant_dispatch", "get_default_nowrap_functions", "get_ignored_functions",
@@ -154,9 +155,14 @@ def has_torch_function(relevant_args: Any) -> bool:
         state.skips = False
         return False
     try:
-        return bool(state.modes or state.classes and overriding(relevant_args))
+        return bool(state.modes or state.classes and any(map(_answers, overriding(relevant_args))))
     except TypeError:
         raise TypeError("expected a sequence") from None
+
+
+def _answers(argument: Any) -> bool:
+    """Return False for a strided nested tensor, whose class is Tensor in PyTorch."""
+    return not (getattr(argument, "is_nested", False) and getattr(argument, "layout", None) is strided)
 
 
 def has_torch_function_unary(tensor: Any) -> bool:

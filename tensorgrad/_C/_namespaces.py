@@ -30,6 +30,8 @@ class Functions(ModuleType):
             return getattr(Tensor, name)
         if name.startswith("__"):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        if self is _nn and name in (images := import_module(f"{PACKAGE}._aten_images").IMAGES):
+            return images[name]
         return getattr(import_module(PACKAGE + self._namespace), RENAMED.get(name, name.removeprefix(self._prefix)))
 
 

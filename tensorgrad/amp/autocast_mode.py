@@ -16,10 +16,10 @@ from ..device import device as Device
 from ..dtype import bfloat16, float16, float32, float64
 
 # PyTorch's lists, by the names of the functions: https://pytorch.org/docs/stable/amp.html#autocast-op-reference
-LOWER_ANYWHERE = frozenset("_addmm_activation addbmm addmm baddbmm bmm chain_matmul conv1d conv2d conv3d conv_tbc "
-                           "conv_transpose1d conv_transpose2d conv_transpose3d einsum inner linear matmul mm multi_dot "
-                           "multi_head_attention_forward prelu rnn_relu_cell rnn_tanh_cell "
-                           "scaled_dot_product_attention tensordot vecdot __rmatmul__ _rnn".split())
+LOWER_ANYWHERE = frozenset("_addmm_activation _native_multi_head_attention addbmm addmm baddbmm bmm chain_matmul "
+                           "conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d einsum "
+                           "inner linear matmul mm multi_dot multi_head_attention_forward prelu rnn_relu_cell "
+                           "rnn_tanh_cell scaled_dot_product_attention tensordot vecdot __rmatmul__ _rnn".split())
 FLOAT32_ANYWHERE = frozenset(
     "avg_pool3d binary_cross_entropy binary_cross_entropy_with_logits cdist cholesky cholesky_ex cholesky_inverse "
     "cholesky_solve cond cosine_embedding_loss cross_entropy ctc_loss eig eigh eigvals eigvalsh fft fft2 fftn geqrf "

@@ -289,6 +289,9 @@ def put_(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False)
     return _inplace.in_place(input, put, index, source, accumulate)
 
 
+alerts: list[Any] = []     # of use_deterministic_algorithms: functions that refuse a function, by its name
+
+
 @public(function=True)
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """Return a copy of input with elements of `source` at positions `index` of the flattened tensor.
@@ -297,6 +300,8 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
     Errors: as for `put_`
     https://pytorch.org/docs → torch.put
     """
+    for alert in () if accumulate else alerts:
+        alert("put_")
     if index.array.dtype != np.int64:
         raise RuntimeError(f"put_(): Expected a long tensor for index, but got {_scalar(index)}")
     if source.array.dtype != input.array.dtype:

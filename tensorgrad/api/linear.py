@@ -46,7 +46,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     b = bias.array
     if b.shape == w.shape[:1] and b.dtype is w.dtype:
         return xp.linear(input, weight, bias)
-    if b.dtype is w.dtype or x.ndim != 3 or input.is_contiguous():     # else PyTorch adds the bias in place
+    if b.dtype is w.dtype or x.ndim not in (3, 4) or input.is_contiguous():     # else PyTorch adds the bias in place
         check_product(input, weight, bias)
     product, rows = xp.linear_without_bias(input, weight), max(x.size // x.shape[-1], 1) if x.shape[-1] else 1
     if b.ndim == 1 and b.size not in (1, w.shape[0]):

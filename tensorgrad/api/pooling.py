@@ -13,6 +13,7 @@ import numpy as np
 from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, fresh, xp
 from ..core.formats import in_channels_last
+from ..core.undefined import failing
 from ..dtype import channels_last_3d
 from ..ops.windows import input_length, pooled_length
 from ..size import remembered, towards_zero, whole
@@ -416,10 +417,17 @@ def adaptive_avg_pool(n: int, input: Any, output_size: Any) -> Any:
         kernel = tuple(d // s for s, d in zip(size, input.shape[-n:], strict=True))
         return xp.window_sum(input, kernel=kernel, stride=kernel, widths=((0, 0),) * n, scale=1 / prod(kernel))
     if 0 in size:
-        return (input[(..., *(slice(0, s) for s in size))]
-                if all(s <= d for s, d in zip(size, input.shape[-n:], strict=True)) else input.new_zeros(
-            *input.shape[:-n], *size))
+        return _without_gradient(input[..., :0].reshape(*input.shape[:-n], *size), n, "avg")
     return _averaged(input, size)
+
+
+def _without_gradient(out: Any, n: int, kind: str) -> Any:
+    """Return the empty result of a pooling, whose backward raises RuntimeError."""
+    shape = list(out.shape) if n > 1 else [*out.shape[:-1], 1, out.shape[-1]]
+    at = next(place for place in range(1, len(shape)) if not shape[place])
+    return failing(f"adaptive_{kind}_pool{max(n, 2)}d_backward(): Expected grad_output to have non-zero size for "
+                   f"non-batch dimensions, but grad_output has sizes {shape} with dimension {at} being empty",
+                   out)[0] if out.requires_grad else out
 
 
 @once_rounded
@@ -485,7 +493,8 @@ def adaptive_max_pool(n: int, input: Any, output_size: Any) -> tuple[Any, Any]:
     refuse(input, "biuc", "adaptive_max_pool2d" if n < 3 else "adaptive_max_pool3d_cpu")
     backend = type(input._storage)
     places = adaptive_places(tuple(input.shape[-n:]), size)
-    return tuple(xp.region_max(input, fresh(backend.asarray(places), backend), ndim=n))
+    out, at = xp.region_max(input, fresh(backend.asarray(places), backend), ndim=n)
+    return _without_gradient(out, n, "max") if 0 in size else out, at
 
 
 @lru_cache(maxsize=64)

@@ -286,6 +286,8 @@ def meet(op: type[Op], args: Any) -> Any:
                and (t.array.ndim or str(t._storage.device) != "cpu")}
     if len(devices) > 1:
         first, second, *_ = devices
+        if "meta" in (first.type, second.type):
+            raise RuntimeError(f"Tensor on device {second} is not on the expected device {first}!")
         raise RuntimeError("Expected all tensors to be on the same device, but found at least two devices, "
                            f"{first} and {second}! (when checking the arguments of {op.opname})")
     return next((backend for t in args if isinstance(t, TensorBase)

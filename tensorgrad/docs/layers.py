@@ -68,7 +68,8 @@ LAYERS = [
     Layer("tools", "pictures, symbolic models, exports, experiments, PyTorch's further modules", [
         "_VF "
         "array_api viz docs testing symbolic layers experiment distributed jit backends version compiler benchmark "
-         "_aten _logging _unregistered _ops _custom_ops _subclasses _custom_op _tensor_str _copying storages _dynamo "
+         "_aten_images _aten _logging _unregistered _ops _custom_ops _subclasses _custom_op _tensor_str _copying "
+         "storages _dynamo "
          "_inductor _functorch _library _higher_order_ops _jit_internal _linalg_utils _lobpcg _lowrank _prims_common "
          "_refs _utils _utils_internal _export ao cpu export fx library masked monitor mps mtia nested onnx package "
          "profiler quantization quasirandom sparse xpu utils.collect_env", "legacy"]),

@@ -81,7 +81,7 @@ def _run(fn: Any, i: int, args: Any, errors: Any) -> None:
 def _log(text: str, pid: int) -> None:
     import logging  # imported late: few programs need it
 
-    logging.getLogger(__name__).warning(text, pid)
+    logging.getLogger("torch.multiprocessing.spawn").warning(text, pid)      # as PyTorch names it
 
 
 class ProcessContext:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from .. import api as tg
+from .._tensor.torch_function import state
 from .operations import ELEMENTWISE, PLAIN
 from .rules import Rules
 from .strided import (
@@ -58,6 +59,16 @@ rule = Rules(refuse, _property)
 @rule(" ".join(PLAIN))
 def plainly(func: Any, name: str, args: Any, kwargs: Any) -> Any:
     return func(*args, **kwargs)
+
+
+@rule("_native_multi_head_attention _transformer_encoder_layer_fwd")
+def padded(func: Any, name: str, args: Any, kwargs: Any) -> Any:
+    """Let the function pad the components itself, with methods of nested tensors."""
+    before, state.classes = state.classes, True
+    try:
+        return func.__wrapped__(*args, **kwargs)
+    finally:
+        state.classes = before
 
 
 # ── elements ──────────────────────────────────────────────────────────────────────────────────────────────────────────

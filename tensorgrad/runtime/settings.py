@@ -28,8 +28,26 @@ class Settings:
 settings = Settings()
 
 
+NOT_DETERMINISTIC = (
+    "{} does not have a deterministic implementation, but you set 'torch.use_deterministic_algorithms(True{})'. You "
+    "can {}file an issue at https://github.com/pytorch/pytorch/issues to help us prioritize adding deterministic "
+    "support for this operation.")
+ELSEWHERE = ("turn off determinism just for this operation, or you can use the 'warn_only=True' option, if that's "
+             "acceptable for your application. You can also ")
+
+
+def alert(function: str) -> None:
+    """Raise, or warn, if deterministic algorithms are asked for: PyTorch's function is not deterministic."""
+    if settings.deterministic == 1:
+        warnings.warn(NOT_DETERMINISTIC.format(function, ", warn_only=True", ""), UserWarning, stacklevel=3)
+    elif settings.deterministic:
+        raise RuntimeError(NOT_DETERMINISTIC.format(function, "", ELSEWHERE))
+
+
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Ask for deterministic algorithms: all of them are; memory that `empty` leaves unfilled is filled, too.
+
+    Unpooling and `put_` raise RuntimeError nevertheless, as in PyTorch, where any one of equal indices may win.
 
     https://pytorch.org/docs → torch.use_deterministic_algorithms
 
@@ -93,7 +111,8 @@ def _set(mode: int, warn_only: bool) -> None:
 
 def fill_or_not() -> None:
     """Tell the functions that make memory whether to fill it."""
-    from ..api import creation
+    from ..api import creation, indexing
+    indexing.alerts[:] = [alert] * (settings.deterministic > 0)
     creation.fill_memory = settings.deterministic > 0 and settings.fill_uninitialized_memory
 
 

@@ -67,6 +67,7 @@ def set_num_threads(int: int, /) -> None:
     global wanted
     if not hasattr(int, "__index__"):
         raise RuntimeError(f"set_num_threads expects an int, but got {type(int).__name__}")
+    _check_size(int)
     if int <= 0:
         raise RuntimeError("set_num_threads expects a positive integer")
     wanted = int
@@ -85,8 +86,15 @@ def get_num_threads() -> int:
     return wanted
 
 
+def _check_size(count: int) -> None:
+    """Raise ValueError unless the number fits C's int."""
+    if not -1 << 31 <= count < 1 << 31:
+        raise ValueError(f"Overflow when unpacking long{'' if -1 << 63 <= count < 1 << 63 else ' long'}")
+
+
 def set_num_interop_threads(int: int, /) -> None:
     """Accept a number of threads between ops and ignore it: ops run one at a time."""
+    _check_size(int)
     if int <= 0:
         raise RuntimeError("set_num_interop_threads expects a positive integer")
 

@@ -14,6 +14,8 @@ class _Deterministic(ModuleType):
 
     @fill_uninitialized_memory.setter
     def fill_uninitialized_memory(self, fill: bool) -> None:
+        if type(fill) is not bool:
+            raise RuntimeError(f"expected a bool, but got {type(fill).__name__}")
         settings.settings.fill_uninitialized_memory = fill
         settings.fill_or_not()
 

@@ -278,6 +278,28 @@ def settings_are_kept(torch):
 
 
 @program
+def functions_refused_by_deterministic_mode(torch):
+    x, i, seen = torch.ones(1, 1, 2, 2), torch.zeros(1, 1, 2, 2, dtype=torch.int64), []
+    calls = (lambda: torch.nn.functional.max_unpool1d(x[0], i[0], 2), lambda: torch.nn.MaxUnpool2d(2)(x, i),
+             lambda: torch.ones(3).put_(i[0, 0, 0], x[0, 0, 0]),
+             lambda: torch.ones(3).put_(i[0, 0, 0], x[0, 0, 0], accumulate=True),
+             lambda: setattr(torch.utils.deterministic, "fill_uninitialized_memory", 1))
+    torch.set_deterministic_debug_mode("error")
+    try:
+        for call in calls:
+            try:
+                seen.append(call())
+            except RuntimeError as error:
+                seen.append(str(error))
+        torch.set_deterministic_debug_mode("warn")
+        with pytest.warns(UserWarning, match="put_ does not have a deterministic"):
+            calls[2]()
+    finally:
+        torch.set_deterministic_debug_mode("default")
+    return seen
+
+
+@program
 def settings_that_do_not_exist(torch):
     seen = []
     for call in (lambda: torch.set_deterministic_debug_mode("loud"), lambda: torch.set_deterministic_debug_mode(7),
@@ -319,3 +341,6 @@ def test_addmm_activation_is_lowered():
     x = tg.eye(2)
     with tg.autocast("cpu"):
         assert tg._addmm_activation(x[0], x, x, use_gelu=True).dtype is tg.bfloat16
+        rows, weights = tg.ones(1, 2, 2), (tg.ones(6, 2), tg.ones(6), x, x[0])
+        assert tg._native_multi_head_attention(rows, rows, rows, 2, 1, *weights)[0].dtype is tg.bfloat16
+        assert tg._C._nn.reflection_pad1d(rows.bfloat16(), (1, 1)).dtype is tg.float32

@@ -34,6 +34,34 @@ def others(torch):
 
 
 @program
+def images(torch):
+    x, seen = torch.arange(32.0).reshape(1, 2, 4, 4), []
+    calls = [
+        lambda of: of.reflection_pad1d(x[0], (1, 2)), lambda of: of.reflection_pad2d(x, (1, 1, 0, 1)),
+        lambda of: of.replication_pad3d(x, [1] * 6), lambda of: of.replication_pad1d(x[0], (1, 1, 1, 1)),
+        lambda of: of.upsample_nearest2d(x, (8, 6), 2.0, 1.6),
+        lambda of: of.upsample_nearest2d(x, None, [2.0, 1.6]),
+        lambda of: of.upsample_nearest1d(x[0], (8,)), lambda of: of._upsample_nearest_exact2d(x, (2, 3)),
+        lambda of: of.upsample_bilinear2d(x, (8, 6), True),
+        lambda of: of.upsample_bilinear2d(x, (8, 6), False, 2.0, 1.7),
+        lambda of: of.upsample_bilinear2d(x, None, False, [2.0, 1.7]),
+        lambda of: of.upsample_linear1d(x[0], (8,), False),
+        lambda of: of.upsample_trilinear3d(x[None], (2, 2, 2), False),
+        lambda of: of._upsample_bilinear2d_aa(x, (2, 2), False), lambda of: of.upsample_nearest2d(x[0], (8, 6)),
+        lambda of: of.upsample_nearest2d(x, (8,)), lambda of: of.silu_(x.clone())]
+    for of in (torch._C._nn, torch.ops.aten):
+        for call in calls:
+            try:
+                seen.append(call(of))
+            except RuntimeError as error:
+                seen.append(str(error).splitlines()[0])
+    out = torch.empty(1, 2, 8, 8, memory_format=torch.channels_last)
+    torch._C._nn.upsample_nearest2d(x, (8, 8), scales_h=2.0, scales_w=2.0, out=out)
+    target = torch.tensor([[[0, 1, 1, 0]] * 4])
+    return seen, out, out.stride(), torch._C._nn.nll_loss2d(x, target), torch._C._nn.nll_loss2d(x, target, None, 1)
+
+
+@program
 def scales_of_gradients(torch):
     gradients, found = [torch.tensor([2.0, 4.0]), torch.tensor([float("inf")])], torch.zeros(1)
     torch._amp_foreach_non_finite_check_and_unscale_(gradients, found, torch.tensor(0.5))

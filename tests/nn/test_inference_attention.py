@@ -98,10 +98,15 @@ def test_a_bias_of_another_dtype_is_added_where_the_input_is_no_matrix(dtype):
         except RuntimeError as error:
             return str(error).splitlines()[0]
         return str(out.dtype), out.tolist()
-    for turned in (False, True):
-        given = [lib.ones(5, 2, 4, dtype=lib.float64) for lib in (tensorgrad, torch)]
-        ours, theirs = (x.transpose(0, 1) if turned else x for x in given)
-        assert found(tensorgrad, ours) == found(torch, theirs)
+    for shape in ((5, 2, 4), (5, 2, 1, 4)):
+        for turned in (False, True):
+            given = [lib.ones(shape, dtype=lib.float64) for lib in (tensorgrad, torch)]
+            ours, theirs = (x.transpose(0, 1) if turned else x for x in given)
+            assert found(tensorgrad, ours) == found(torch, theirs)
+    attention = tensorgrad.nn.MultiheadAttention(4, 2, batch_first=True, dtype=tensorgrad.float64).eval()
+    attention.in_proj_bias.data = attention.in_proj_bias.data.half()
+    x = tensorgrad.ones(2, 3, 4, dtype=tensorgrad.float64)
+    assert attention(x, x, x)[0].dtype is tensorgrad.float64
 
 
 @pytest.mark.parametrize("corner, sizes", [("causal_upper_left", (2, 3)), ("causal_lower_right", (2, 3)),
@@ -139,3 +144,9 @@ def test_sequences_of_a_nested_tensor_attend_by_themselves():
         row = row[None]
         alone, _ = tensorgrad._native_multi_head_attention(row, row, row, 4, 2, *weights, None, False)
         tensorgrad.testing.assert_close(out, alone[0])
+    assert not tensorgrad.overrides.has_torch_function((x,))
+    attention = tensorgrad.nn.MultiheadAttention(4, 2, batch_first=True)
+    with tensorgrad.no_grad():
+        assert attention.eval()(x, x, x)[0].is_nested
+    with pytest.raises(AssertionError, match="outside of its fast path.*grad is enabled"):
+        attention(x, x, x)

@@ -1,5 +1,6 @@
 """Edges of layers that PyTorch's own tests meet: shapes without elements, arguments of `to`, halves, strides."""
 import numpy as np
+import pytest
 from side_by_side import same
 
 
@@ -67,3 +68,15 @@ def test_attention_over_an_empty_batch():
         x = torch.ones(3, 0, 8)
         return tuple(attention(x, x, x)[0].shape)
     same(program)
+
+
+@pytest.mark.parametrize("name, n, sizes", [("adaptive_avg_pool1d", 1, 0), ("adaptive_max_pool1d", 1, 0),
+                                            ("adaptive_avg_pool2d", 2, (7, 0)), ("adaptive_max_pool3d", 3, (1, 0, 2))])
+def test_backward_refuses_empty_results_of_adaptive_pooling(name, n, sizes):
+    def found(lib):
+        x = lib.ones(2, 3, *[5] * n, requires_grad=True)
+        y = getattr(lib.nn.functional, name)(x, sizes)
+        with pytest.raises(RuntimeError) as caught:
+            y.sum().backward()
+        return tuple(y.shape), str(caught.value).splitlines()[0]
+    assert found(pytest.importorskip("tensorgrad")) == found(pytest.importorskip("torch"))

@@ -113,3 +113,13 @@ def test_helpers_of_compiled_loops_run_where_their_caller_does_not():
     """In both processes after a fork, too."""
     done = run(PLACES, OMP_NUM_THREADS="2", OPENBLAS_NUM_THREADS="2")
     assert done.stdout.split() == ["parent", "child", "again"], done.stdout + done.stderr
+
+
+def test_numbers_of_threads_fit_an_int():
+    import tensorgrad
+    before = tensorgrad.get_num_threads()
+    for number, told in (1 << 31, "long$"), (-1 << 63, "long$"), (1 << 63, "long long$"):
+        for setter in tensorgrad.set_num_threads, tensorgrad.set_num_interop_threads:
+            with pytest.raises(ValueError, match=f"Overflow when unpacking {told}"):
+                setter(number)
+    assert tensorgrad.get_num_threads() == before

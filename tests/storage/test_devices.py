@@ -89,6 +89,14 @@ def test_tensors_of_different_devices_do_not_mix(cuda, where, name):
     assert "cpu" in str(error.value) and where in str(error.value)
 
 
+def test_meta_tensors_do_not_mix_with_others():
+    real, meta = tensorgrad.ones(2), tensorgrad.ones(2, device="meta")
+    for call, told in ((lambda: real + meta, "meta is not on the expected device cpu!"),
+                       (lambda: tensorgrad.cat([meta, real]), "cpu is not on the expected device meta!")):
+        with pytest.raises(RuntimeError, match=f"^Tensor on device {told}"):
+            call()
+
+
 def test_tensors_of_two_cuda_devices_do_not_mix(cuda):
     a, b = tensorgrad.ones(2, device="cuda:0"), tensorgrad.ones(2, device="cuda:1")
     with pytest.raises(RuntimeError, match="found at least two devices, cuda:0 and cuda:1!"):

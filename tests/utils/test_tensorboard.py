@@ -373,6 +373,29 @@ def test_the_graph_of_a_model(tmp_path, capsys):
     assert accumulated(tmp_path).Graph().node
 
 
+def test_a_strict_graph_refuses_a_dict():
+    class Named(tensorgrad.nn.Module):
+        def forward(self, x):
+            return {"out": x + 1}
+    from tensorgrad.utils.tensorboard._graph import graph
+    with pytest.raises(RuntimeError, match="Encountering a dict at the output of the tracer"):
+        graph(Named(), tensorgrad.ones(1))
+    nodes = graph(Named(), tensorgrad.ones(1), use_strict_trace=False)[0].node
+    assert nodes[-1].name == "output/output.1" and nodes[-1].device == ""
+
+
+def test_messages_read_as_protobufs_do():
+    torch_summary = pytest.importorskip("torch.utils.tensorboard.summary")
+    from tensorgrad.utils.tensorboard import summary
+    for call in (lambda s: s.text("é", "a\n"), lambda s: s.scalar("a", 1 / 3), lambda s: s.scalar("a", 0.0),
+                 lambda s: s.histogram("h", np.arange(9.0) / 3, "auto", 5), lambda s: s.audio("a", np.zeros(4)),
+                 lambda s: s.pr_curve("p", np.zeros(2), np.ones(2), 2)):
+        assert str(call(summary)) == str(call(torch_summary))
+    assert summary.scalar("a", 1.0).value[0].metadata is None and summary.Summary().value == []
+    with pytest.raises(AttributeError, match="no attribute 'other'"):
+        summary.Summary().other
+
+
 def test_what_is_not_there():
     with pytest.raises(NotImplementedError, match="ONNX files are not read"):
         SummaryWriter.add_onnx_graph(None, "file")

@@ -219,7 +219,7 @@ def _attended_itself(x: Any, weight: Any, bias: Any, out_weight: Any, out_bias: 
     Heads are views of the product, whose rows follow the memory order of x. The result is contiguous as (L, N, E) in
     any case, as in PyTorch: a later dropout draws its numbers in memory order."""
     length, batch, _ = x.shape
-    batch_first = not x.is_contiguous()
+    batch_first = not x.is_contiguous() and (bias is None or bias.dtype is weight.dtype)
     packed = linear(x.transpose(0, 1) if batch_first else x, weight, bias)
     width = packed.shape[2] // 3
     packed = packed.reshape(*packed.shape[:2], 3, heads, width // heads)

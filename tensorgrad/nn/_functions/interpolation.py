@@ -55,10 +55,15 @@ def interpolate(input: Tensor, size: Ints1 | None = None, scale_factor: float | 
     _check_mode(input, mode, bool(align_corners), antialias)
     if mode == "area":
         return (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[input.ndim - 3](input, sizes)
+    return upsampled(input, sizes, scales, mode, bool(align_corners), antialias)
+
+
+def upsampled(input: Any, sizes: list[int], scales: list[Any], mode: str, align_corners: bool, antialias: bool) -> Any:
+    """Resize to sizes; the scale factors, or their ratios to the old ones, say where the new elements are."""
     _check_sizes(input, sizes, mode)
     if input.device.type == "cpu":
         check_room((*input.shape[:2], *sizes), input.array.itemsize, "interpolate")
-    out = _resized(input, sizes, scales, mode, bool(align_corners), antialias)
+    out = _resized(input, sizes, scales, mode, align_corners, antialias)
     if out.requires_grad:
         called(out, f"Upsample{mode.title().replace('-', '')}{len(sizes)}D{'Aa' * antialias}Backward0")
     return out

@@ -11,7 +11,7 @@ from typing import Any
 
 from ... import api as tg
 from ..._tensor import Tensor
-from ..._tensor.torch_function import overriding
+from ..._tensor.torch_function import namespaced, overriding
 from ...api.linear import linear
 from ...core.dispatch import xp
 from .activation import gelu, relu, softmax
@@ -222,3 +222,6 @@ def _transformer_encoder_layer_fwd(src: Tensor, embed_dim: int, num_heads: int, 
         else:
             x = layer_norm(x + block(x), [embed_dim], weight, bias, eps)
     return x
+
+
+globals().update(namespaced({_name: globals()[_name] for _name in __all__}, __name__.partition(".")[0]))

@@ -21,6 +21,7 @@ from ...api.pooling import (
 from ...core.dispatch import SCALAR_TYPES, xp
 from ...core.formats import in_channels_last
 from ...ops.windows import input_length
+from ...runtime.settings import alert
 
 __all__ = ["adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
            "adaptive_max_pool1d_with_indices", "adaptive_max_pool2d", "adaptive_max_pool2d_with_indices",
@@ -131,6 +132,7 @@ def _check_unpool(input: Any, indices: Any, n: int, stride: Any, size: list[int]
 
 def _unpool(n: int, input: Any, indices: Any, kernel_size: Any, stride: Any, padding: Any, output_size: Any) -> Any:
     name = f"max_unpool{n}d"
+    alert(f"max_unpooling{max(n, 2)}d_forward_out")
     size = _unpooled_size(input, n, kernel_size, kernel_size if stride is None else stride, padding, output_size)
     _check_ints(name, output_size=size, stride=stride if n == 3 else (), padding=padding if n == 3 else ())
     kernel = per_dimension(kernel_size, n, "kernel_size", name)

@@ -26,6 +26,10 @@ from ._wire import (
     VersionDef,
 )
 
+DICT = ("Encountering a dict at the output of the tracer might cause the trace to be incorrect, this is only valid if "
+        "the container structure does not change based on the module's inputs. Consider using a constant container "
+        "instead (e.g. for `list`, use a `tuple` instead. for `dict`, use a `NamedTuple` instead). If you absolutely "
+        "need this and know the side effects, pass strict=False to trace() to allow this behavior.")
 SILENT = {"requires_grad_"}     # functions that return a tensor but compute nothing
 
 
@@ -109,6 +113,8 @@ def graph(model: Any, args: Any, verbose: bool = False, use_strict_trace: bool =
             before, torch_function.state.modes = torch_function.state.modes, (*torch_function.state.modes, recording)
             try:
                 result = model(*args)
+                if use_strict_trace and isinstance(result, dict):
+                    raise RuntimeError(DICT)
             finally:
                 torch_function.state.modes = before
     except RuntimeError as error:

@@ -101,13 +101,22 @@ KINDS: dict[str, tuple[int, Callable[[Any], bytes], Callable[[Any], bytes] | Non
     "double": (1, lambda value: struct.pack("<d", value), lambda values: np.asarray(values, "<f8").tobytes()),
     "text": (BLOCK, _text, None),
     "bytes": (BLOCK, bytes, None),
+    "dtype": (0, _integer(0, 2 ** 31 - 1), varints),
     "message": (BLOCK, lambda value: value.SerializeToString(), None),
     "float": (5, _single, lambda values: np.asarray(values, "<f4").tobytes()),
 }
 
 
+# TensorFlow's names of dtypes, in the order of their numbers
+DTYPES = """INVALID FLOAT DOUBLE INT32 UINT8 INT16 INT8 STRING COMPLEX64 INT64 BOOL QINT8 QUINT8 QINT32 BFLOAT16 QINT16
+    QUINT16 UINT16 COMPLEX128 HALF RESOURCE VARIANT UINT32 UINT64""".split()
+FLOATS: dict[str, Any] = {"float": (6, 9, np.float32), "double": (15, 17, float)}     # digits that fit, that suffice
+UNSET: dict[str, Any] = {"text": "", "bytes": b"", "bool": False, "double": 0.0, "float": 0.0, "message": None,
+                         "map": {}}
+
+
 class Message:
-    """A message, with the given fields as attributes."""
+    """A message, with the given fields as attributes; others are zero, empty or None."""
 
     fields: tuple[Field, ...]
 
@@ -117,6 +126,12 @@ class Message:
             if name not in names:
                 raise ValueError(f'Protocol message {type(self).__name__} has no "{name}" field.')
             setattr(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        for field in self.fields:
+            if field.name == name:
+                return [] if field.mark == "*" else UNSET.get(field.kind, 0)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def given(self) -> list[tuple[Field, Any]]:
         """The fields that are set, with their values."""
@@ -137,15 +152,27 @@ def _lines(message: Message, indent: str = "") -> list[str]:
         for one in value if field.mark == "*" else [value]:
             if isinstance(one, Message):
                 lines += [f"{indent}{field.name} {{", *_lines(one, indent + "  "), f"{indent}}}"]
-            else:
-                lines.append(f"{indent}{field.name}: {_quoted(one) if field.kind in ('text', 'bytes') else one}")
+            elif one or field.mark:         # zeros are left out, unless they are members of a oneof
+                lines.append(f"{indent}{field.name}: {_shown(field.kind, one)}")
     return lines
 
 
+def _shown(kind: str, value: Any) -> Any:
+    if kind in ("text", "bytes"):
+        return _quoted(value)
+    if kind == "dtype":
+        return f"DT_{DTYPES[value]}"
+    if kind not in FLOATS:
+        return value
+    few, many, as_number = FLOATS[kind]
+    return short if as_number(short := f"{value:.{few}g}") == as_number(value) else f"{as_number(value):.{many}g}"
+
+
 def _quoted(value: Any) -> str:
-    text = value if isinstance(value, str) else value.decode("latin-1")
+    text, most = (value, "\U0010ffff") if isinstance(value, str) else (value.decode("latin-1"), "~")
     escapes = {c: "\\" + e for c, e in zip("\n\r\t\"'\\", "nrt\"'\\")}
-    return '"' + "".join(escapes.get(c) or (c if " " <= c != "\x7f" else f"\\{ord(c):03o}") for c in text) + '"'
+    return '"' + "".join(escapes.get(c) or (c if " " <= c <= most and c != "\x7f" else f"\\{ord(c):03o}")
+                         for c in text) + '"'
 
 
 def message(name: str, declaration: str) -> type[Message]:
@@ -187,7 +214,7 @@ HistogramProto = message("HistogramProto", "1 double min, 2 double max, 3 double
 SummaryMetadata = message("SummaryMetadata", "1 message plugin_data, 2 text display_name, 3 text summary_description")
 PluginData = message("PluginData", "1 text plugin_name, 2 bytes content")
 
-TensorProto = message("TensorProto", "1 int32 dtype, 2 message tensor_shape, 5 float* float_val, 6 double* double_val, "
+TensorProto = message("TensorProto", "1 dtype dtype, 2 message tensor_shape, 5 float* float_val, 6 double* double_val, "
                                      "7 int32* int_val, 8 bytes* string_val, 9 float* scomplex_val, 10 int* int64_val, "
                                      "11 bool* bool_val, 12 double* dcomplex_val, 13 int32* half_val, 16 int* "
                                      "uint32_val")
@@ -227,6 +254,6 @@ SpriteMetadata = message("SpriteMetadata", "1 text image_path, 2 int* single_ima
 
 GraphDef = message("GraphDef", "1 message* node, 4 message versions")
 VersionDef = message("VersionDef", "1 int32 producer")
-NodeDef = message("NodeDef", "1 text name, 2 text op, 3 text* input, 5 map attr")
+NodeDef = message("NodeDef", "1 text name, 2 text op, 3 text* input, 4 text device, 5 map attr")
 AttrValue = message("AttrValue", "1 message list, 2 bytes? s")
 AttrList = message("AttrList", "7 message* shape")
