@@ -281,7 +281,7 @@ class Compiled:
 
     def _let_go(self, traced: Trace) -> None:
         """Freeze the program, a module."""
-        from .erased import erase           # a class with a dispatcher of its own: most programs need none
+        from .erased import erase  # a class with a dispatcher of its own: most programs need none
         self.frozen, self.witness = True, None
         erase(self.program, traced)                                     # type: ignore[arg-type]
 

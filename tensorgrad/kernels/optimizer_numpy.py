@@ -18,11 +18,11 @@ BLOCK = 3 << 15      # elements of a block, up to twice as many for two threads,
 def in_blocks(step: Callable[..., None], *arrays: Any, nanoseconds: float) -> Any:
     """Call `step(*blocks, two scratch blocks)` for blocks of the arrays; None in place of an array is passed on.
 
-    Returns NotImplemented unless the arrays have one shape and dtype and are contiguous.
+    Returns NotImplemented unless the arrays have one shape and dtype, are contiguous, and the first is writable.
     """
     first = arrays[0]
     dtype, shape, size = first.dtype, first.shape, first.size
-    if dtype.kind != "f" or dtype.itemsize < 4:
+    if dtype.kind != "f" or dtype.itemsize < 4 or not first.flags.writeable:     # a lazy copy gets its memory elsewhere
         return NotImplemented
     for a in arrays:
         if a is not None and (a.dtype != dtype or a.shape != shape or not a.flags.c_contiguous):

@@ -555,7 +555,8 @@ def test_norms_written_out_become_one_loop():
     lambda x: x.logsumexp(-1), lambda x: x.logsumexp(1, keepdim=True), lambda x: x.logsumexp((0, 2)),
     lambda x: x.norm(), lambda x: x.norm(dim=1), lambda x: x.norm(dim=(0, 2), keepdim=True),
     lambda x: x.norm(p=3, dim=(1, 2)), lambda x: x.norm(p=float("inf"), dim=2),
-    lambda x: (x > 0).any(-1), lambda x: (x > 0).all(), lambda x: x.any(0), lambda x: (x * 0.5 + 1).any(-1) & (x > -1).all(-1)])
+    lambda x: (x > 0).any(-1), lambda x: (x > 0).all(), lambda x: x.any(0),
+    lambda x: (x * 0.5 + 1).any(-1) & (x > -1).all(-1)])
 def test_norms_and_truths_of_rows_and_along_other_axes(f):
     x = tg.randn(3, 40, 9)
     x[1, 2, 3], x[2], x[0, 0] = float("inf"), float("-inf"), 0
