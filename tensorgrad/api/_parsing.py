@@ -272,8 +272,8 @@ def _answer_of_function(error: Exception | None, function: Any, namespace: str, 
                         kwargs: Any) -> Answer | None:
     inner = namespace.partition(".")[2]
     name = name if inner else ALIASES.get(name, name)
-    if not inner and name in OF_NUMBERS and len(args) > 1 and all(type(a) in (bool, int, float, complex)
-                                                                  for a in args[:2]):
+    if not inner and name in OF_NUMBERS and len(args) > 1 and all(
+            a.__class__ in (bool, int, float, complex) for a in args[:2]):
         numbers = (fresh(array_of(number, None), backend_of("cpu")) for number in args[:2])
         return Answer(function(*numbers, *args[2:], **kwargs))
     if inner in PREFIXES or inner == "nn.functional" and name in COMPILED:

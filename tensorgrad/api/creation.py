@@ -493,7 +493,7 @@ def full(size: Ints, fill_value: Number, *, dtype: Dtype | None = None, layout: 
         fill_value = fill_value.item()  # type: ignore[attr-defined]
     if isinstance(fill_value, np.integer):
         fill_value = int(fill_value)
-    kind = dtypes.of_number(type(fill_value)) if dtype is None and type(fill_value) in dtypes.PYTHON else dtype
+    kind = dtypes.of_number(fill_value.__class__) if dtype is None and fill_value.__class__ in dtypes.PYTHON else dtype
     if not isinstance(size, (tuple, list)):
         raise TypeError(f"full(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
     shape = shape_of((size,))

@@ -684,7 +684,8 @@ def clamp(input: Tensor, min: Tensor | Number | None = None, max: Tensor | Numbe
     for bound in (min, max):
         if isinstance(bound, complex):
             raise NotImplementedError("clamp is not supported for complex types")
-        if type(bound) is float and abs(bound) > LEAST_LARGEST or type(bound) is int and not -128 <= bound < 128:
+        if (bound.__class__ is float and abs(bound) > LEAST_LARGEST
+                or bound.__class__ is int and not -128 <= bound < 128):
             converted(bound, result_type(input, bound))
     return xp.clamp(input, min, max)
 

@@ -77,6 +77,8 @@ class Artefact:
 def save(compiled: Any, path: str | PathLike[str] | Any, args: Any = (), kwargs: dict[str, Any] | None = None) -> None:
     """Write what a function or module computes for arguments like these to a file, with its tensors.
 
+    The file serves inputs of these shapes, also if the program was compiled for many sizes.
+
     Input: a program, compiled or not; a path, or a file that is open for writing; its arguments, a tuple
     Errors: RuntimeError, with the reason, for a program that a graph cannot hold, or that draws random numbers;
         NotImplementedError for steps, arguments and results that files do not have

@@ -160,6 +160,23 @@ class Graph:
         self._len += 1
         return node
 
+    def _clone(self, node: Node, now: dict[Node, Node], refer: Callable[[Any], Any] | None = None) -> Node:
+        """Add a copy of a node of another graph, whose namespace this one has, with `now[each]` in place of each node
+        among its arguments, or `refer` applied to their leaves: nodes may be in lists and among the parameters then.
+        """
+        new = Node.__new__(Node)
+        new._begin(self, node._name, node.op, node.target, node.type)
+        if refer is not None:
+            new._set(node._args, node._kwargs, refer)
+        else:
+            new._args, new._kwargs = tuple([now[a] if type(a) is Node else a for a in node._args]), node._kwargs
+            new._input_nodes = {now[each]: None for each in node._input_nodes}
+            for each in new._input_nodes:
+                each.users[new] = None
+        self._insert(new)
+        self._len += 1
+        return new
+
     def placeholder(self, name: str, type_expr: Any = None, default_value: Any = ABSENT) -> Node:
         """Add an input, with a default if one is given."""
         return self.create_node("placeholder", name, () if default_value is ABSENT else (default_value,),

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..interpret._batched_ops import runner as _runner
-from ..interpret.symbol import Symbol
+from ..interpret.symbol import Symbol, together
 from ..interpret.symbol_storage import SymbolStorage
 from ..ops.base import OPS
 from ..storage.base import NoValues
@@ -63,7 +63,8 @@ def recorded(recorder: Any, op: Any, args: Any, params: Any) -> Any:
     else:
         given = list(map(argument, operands))
         nodes = recorder.step(op, [given] if op.sequence else given, params, results, known, op.several,
-                              partial(inferred_results, op) if varies else None)
+                              None if not varies else partial(inferred_elementwise, op, results[0].dtype)
+                              if op.elementwise and not op.several else partial(inferred_results, op))
         if op in COPIES:
             nodes[0].meta["copies"] = True
     source = arrays[0] if arrays and arrays[0] is operands[0] and (op.view or not op.several) else None
@@ -137,6 +138,14 @@ def inferred_results(op: Any, args: Any, params: Any) -> Any:
     except NoValues:
         found = results_of(op, SymbolStorage, operands, params)
     return found if op.several else found[0]
+
+
+def inferred_elementwise(op: Any, dtype: Any, args: Any, params: Any) -> Any:
+    """Return the result of an elementwise op; `dtype` is the same for all sizes."""
+    arrays = [a for a in args if type(a) is Symbol or isinstance(a, np.ndarray)]
+    if all(a._strides is None if type(a) is Symbol else a.flags.c_contiguous for a in arrays):
+        return Symbol(together(*[a.shape for a in arrays]), dtype)
+    return inferred_results(op, args, params)
 
 
 def results_of(op: Any, backend: Any, operands: Any, params: Any) -> tuple[Any, ...]:

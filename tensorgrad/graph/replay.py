@@ -10,10 +10,10 @@ from typing import Any
 
 from ..interpret.symbol import Symbol
 from .lowered import Lowered
-from .nesting import leaves, mapped
+from .nesting import NESTS, leaves, mapped
 from .node import Node
 from .steps import Draw
-from .symbolic_sizes import Formulas, Point, Sizes, sources, symbolic
+from .symbolic_sizes import Formulas, Point, Sizes, numbers, sources, symbolic
 
 
 class OtherPath(Exception):
@@ -31,17 +31,21 @@ class Replay:
         self.trace, self.sizes = trace, sizes
         self.graph = self._simplified(simplify)
         self.asked = list(sizes.asked.values())
-        needed = [[args for _, args, _ in self.asked], also,
-                  [(node.args, node.kwargs, node.meta.get("shape")) for node in self.graph.nodes]]
-        added = {node: (args, params, [leaf.meta["shape"] for leaf in leaves((args, params))
-                                       if isinstance(leaf, Node)]) for node, (_, args, params) in sizes.added.items()}
-        self.inferred, self.added = self._closure(needed, added)
-        needed += [added[node] for node in self.added] + [(node.args, node.kwargs) for node in self.inferred]
+        own = [(node, numbers((node.args, node.kwargs))) for node in self.graph.nodes]
+        needed = [a for _, args, _ in self.asked for a in args] + numbers(also)
+        for node, found in own:
+            needed += found + numbers(node.meta.get("shape"))
+        of = {node: numbers((node.args, node.kwargs)) for node in trace.nodes if "infer" in node.meta}
+        of.update((node, numbers((args, params, [leaf.meta["shape"] for leaf in leaves((args, params))
+                                                 if isinstance(leaf, Node)])))
+                  for node, (_, args, params) in sizes.added.items())
+        self.inferred, self.added = self._closure(needed, of)
+        for node in (*self.inferred, *self.added):
+            needed += of.get(node, ())
         self.formulas = Formulas(needed, sizes, [*self.inferred, *self.added])
         self.questions = [(function, self.formulas.places(args), answer) for function, args, answer in self.asked]
         self.calls = {node: self._call(node) for node in self.inferred if "infer" in node.meta}
-        self.steps = [(node, symbolic((node.args, node.kwargs)), self._places(node.meta.get("shape")))
-                      for node in self.graph.nodes]
+        self.steps = [(node, bool(found), flat(node), self._places(node.meta.get("shape"))) for node, found in own]
 
     def _simplified(self, simplify: Callable[[Lowered], Any]) -> Lowered:
         """Return a copy of the trace, simplified if that is possible for all sizes."""
@@ -82,23 +86,22 @@ class Replay:
         made.tensors, made.spec = dict(trace.tensors), trace.spec
         made.written, made.relied = trace.written, trace.relied
 
-    def _closure(self, needed: Any, added: dict[Node, Any]) -> tuple[list[Node], list[Node]]:
-        """Return the nodes of the trace, and those that were added, whose shapes decide on these numbers, in order."""
+    def _closure(self, needed: list[Any], of: dict[Node, list[Any]]) -> tuple[list[Node], list[Node]]:
+        """Return the nodes of the trace, and those that were added, whose shapes decide on these numbers, in order.
+
+        `of` are the numbers among the arguments of nodes.
+        """
         found: set[Node] = set()
-        waiting = list(sources(needed))
+        waiting = sources(needed)
         while waiting:
             node = waiting.pop()
-            if node in found:
-                continue
-            found.add(node)
-            if node in added:
-                waiting += sources(added[node])
-            else:
-                waiting += node._input_nodes
-                if "infer" in node.meta:
-                    waiting += sources([node.args, node.kwargs])
+            if node not in found:
+                found.add(node)
+                waiting += sources(of.get(node, []))
+                if node not in self.sizes.added:
+                    waiting += node._input_nodes
         return ([node for node in self.trace.nodes if node in found or node.op == "placeholder"],
-                [node for node in added if node in found])
+                [node for node in self.sizes.added if node in found])
 
     def _call(self, node: Node) -> tuple[Callable[..., Any], list[Node] | None, dict[str, Any] | None]:
         """Return how to infer a node, its arguments if they are nodes, and its parameters if no size affects them."""
@@ -165,14 +168,20 @@ class Replay:
         def there(leaf: Any) -> Any:
             return now[leaf] if isinstance(leaf, Node) else point(leaf)
         values = point.values
-        for node, varies, shape in self.steps:
-            new = now[node] = made._create(node.op, node.target, node.args, node.kwargs, node.name, None,
-                                           there if varies else here)
+        made._graph_namespace = self.graph._graph_namespace.copy()
+        for node, varies, simple, shape in self.steps:
+            new = now[node] = made._clone(node, now, there if varies else None if simple else here)
             new.meta.update(node.meta)
             if shape is not None:
                 new.meta["shape"] = ([tuple([values[i] for i in each]) for each in shape] if type(shape[0]) is list
                                      else tuple([values[i] for i in shape]))
         return made
+
+
+def flat(node: Node) -> bool:
+    """Return True if no node is in a list among the arguments, nor among the parameters."""
+    return not any(isinstance(leaf, Node) for part in (*node.args, node.kwargs) if isinstance(part, NESTS)
+                   for leaf in leaves(part))
 
 
 TRACED = frozenset({"infer", "results"})                # what only the trace needs of `meta`

@@ -233,12 +233,12 @@ class Point:
 class Formulas:
     """Symbolic numbers, computed step by step as the arrays of `nodes`, in this order, become known."""
 
-    def __init__(self, needed: Any, log: Sizes, nodes: Iterable[Any]) -> None:
+    def __init__(self, needed: Iterable[Any], log: Sizes, nodes: Iterable[Any]) -> None:
         self.slots: dict[int, int] = {}
         self.first: list[Any] = []                  # constants, and room for the rest
         self.sizes: dict[Any, list[tuple[int, str, int | None]]] = {}
         self.steps: dict[Any, list[tuple[int, Callable[..., Any], int, int]]] = {}
-        wanted = numbers_in(needed)
+        wanted = within(needed)
         place = {node: i for i, node in enumerate(nodes)}
         ready: dict[int, Any] = {}
         for number in log.numbers.values():         # operands come before what is computed of them
@@ -281,25 +281,22 @@ class Formulas:
             values[slot] = function(values[a]) if b < 0 else function(values[a], values[b])
 
 
-def numbers_in(tree: Any) -> set[int]:
-    """Return the identities of the numbers in a nest, and of those that they are made of."""
-    waiting, seen = list(leaves(tree)), set[int]()
+def numbers(tree: Any) -> list[Number]:
+    """Return the symbolic numbers in a nest."""
+    return [leaf for leaf in leaves(tree) if type(leaf) in NUMBERS]
+
+
+def within(found: Iterable[Any]) -> dict[int, Number]:
+    """Return the symbolic numbers among leaves, and those that they are made of, by their identities."""
+    waiting, seen = list(found), dict[int, Number]()
     while waiting:
         a = waiting.pop()
         if type(a) in NUMBERS and id(a) not in seen:
-            seen.add(id(a))
+            seen[id(a)] = a
             waiting += a.args if a.function is not None else ()
     return seen
 
 
-def sources(tree: Any) -> Iterable[Any]:
-    """Yield the nodes whose sizes the numbers in a nest are made of."""
-    waiting, seen = list(leaves(tree)), set[int]()
-    while waiting:
-        a = waiting.pop()
-        if type(a) in NUMBERS and id(a) not in seen:
-            seen.add(id(a))
-            if a.function is None:
-                yield a.args[0]
-            else:
-                waiting += a.args
+def sources(found: Iterable[Any]) -> list[Any]:
+    """Return the nodes whose sizes the numbers among leaves are made of."""
+    return [a.args[0] for a in within(found).values() if a.function is None]

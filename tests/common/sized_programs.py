@@ -63,8 +63,12 @@ STEPS = [
     "h = h.tile(({a} % 2 + 1,))",
 ]
 AS_MATRIX = "    h = h.reshape(h.shape[0], -1) if h.ndim > 1 else h.reshape(1, -1)"
+STEPS += ["h = h + torch.full((h.shape[1],), {a})", "h = torch.full((2, 2), {a}) * 1", "h = (h.long() * {a}).float()",
+          "h = torch.where(h > 0, {a}, 0) + h", "h = h.clamp({a} - 3, {a} + 2)", "h = torch.arange({a}, {a} + 3)",
+          "h = h.long() // ({a} + 20)", "h = h.fill_({a})", "h = torch.full_like(h, {a} / 2)", "h = h.float() % 5"]
 RESULTS = ["return h", "return h, h.shape[0]", "return {{'h': h, 'n': {a}}}", "return [h, {a} / 2, h.shape]",
-           "return h.sum(), {c}"]
+           "return h.sum(), {c}",
+           "return torch.full((2,), {a}), h.long() + {a}, h.half() * {a}, torch.arange({a} % 4 + 1)"]
 
 
 def expression(rng: random.Random, depth: int = 2) -> str:
@@ -142,10 +146,11 @@ def agree(got: Any, want: Any, where: Any) -> None:
 def close(a: Any, b: Any) -> bool:
     """Return True if arrays agree within rounding."""
     finite = np.isfinite(b)
-    scale = np.abs(b[finite]).max(initial=0) if b.dtype.kind == "f" else 0
+    scale = np.abs(b[finite].astype(complex)).max(initial=0) if b.dtype.kind in "fc" else 0
+    step = 2e-5 if b.dtype.itemsize > 2 else 4e-3
     with np.errstate(all="ignore"):
         return bool(np.array_equal(np.isfinite(a), finite)
-                    and (np.abs(a[finite].astype(float) - b[finite]) <= 2e-5 * scale + 1e-4).all())
+                    and (np.abs(a[finite].astype(complex) - b[finite]) <= step * scale + 1e-4).all())
 
 
 def check(text: str, given: dict[str, Any]) -> tuple[str | None, bool]:

@@ -25,7 +25,7 @@ def without_gradients():
         yield
 
 
-def agree(run, *inputs_of, sizes=(2, 3, 5, 8, 13), dynamic=True):
+def agree(run, *inputs_of, sizes=(2, 3, 7), dynamic=True):
     """Compare a program and its compiled form at several sizes; return the latter."""
     compiled = torch.compile(run, dynamic=dynamic)
     for n in sizes:
@@ -62,6 +62,10 @@ ONE_GRAPH = {
                     lambda n: torch.randn(1, 2, n, n + 1)),
     "top half": (lambda x: x.topk(x.shape[0] // 2)[0] + 1 / x.shape[0], lambda n: torch.randn(n)),
     "numbers": (lambda x: (x * 2, x.shape[0] * 2, x.numel() / 2, -x.size(0) % 4), lambda n: torch.randn(n, 2)),
+    "scalars": (lambda x: (torch.full((2,), x.shape[0]), torch.full((2,), x.shape[0] / 2), x.long() + x.shape[0],
+                           x.half() / x.shape[0], torch.arange(x.shape[0]), torch.arange(x.shape[0] * 1.5),
+                           x.long().masked_fill(x > 0, x.shape[0]), x.clamp(x.shape[0] - 3, x.shape[0])),
+                lambda n: torch.randn(n, 2)),
     "writes": (lambda x: torch.zeros(len(x.shape), x.shape[0]).index_fill(1, torch.tensor([0]), 2) + x.shape[0],
                lambda n: torch.randn(n, 2)),
 }
@@ -98,7 +102,7 @@ ASKING = {
 
 @pytest.mark.parametrize("name", ASKING)
 def test_answers_about_sizes_are_guards(name):
-    agree(ASKING[name], torch.randn, sizes=(5, 2, 3, 8, 13, 4, 5))
+    agree(ASKING[name], torch.randn, sizes=(5, 2, 3, 8, 4, 5))
 
 
 def test_layouts_are_guards():
@@ -194,5 +198,5 @@ def test_frozen_models_take_other_sizes():
 
 
 def test_random_programs():
-    for seed in range(5):
+    for seed in range(3):
         exec(compile(sized_programs.program(seed), f"<program {seed}>", "exec"), sized_programs.names())

@@ -10,7 +10,7 @@ from ...graph.nesting import leaves, mapped
 from ...graph.node import Node
 from ...graph.recording import results_of, symbols_of
 from ...graph.steps import Draw
-from ...graph.symbolic_sizes import plain, symbolic
+from ...graph.symbolic_sizes import Shape, plain, symbolic
 from ...interpret.symbol import Symbol
 from ...interpret.symbol_storage import SymbolStorage
 from ...ops.base import OPS, Op
@@ -74,8 +74,11 @@ def added(place: Node, target: Any, *args: Any, like: Node | None = None, **para
     (shape, dtype), = inferred(target, args, params)
     if graph.sizes is not None and symbolic((params, [leaf.meta["shape"] if isinstance(leaf, Node) else leaf
                                                       for leaf in leaves((args, params))])):
-        shape = graph.sizes.shape(node, shape)
-        graph.sizes.added[node] = partial(_resized, target), args, params
+        if (by_rule := symbolic_shape(getattr(target, "opname", ""), args, params)) is not None:
+            shape = Shape(by_rule)
+        else:
+            shape = graph.sizes.shape(node, shape)
+            graph.sizes.added[node] = partial(_resized, target), args, params
     node.meta.update(shape=shape, dtype=dtype)
     described(node, like)
     return node
@@ -85,6 +88,17 @@ def described(node: Node, like: Node) -> Node:
     """Give a node the scope and the source of another, if that has any, and return it."""
     node.meta.update({key: like.meta[key] for key in ("scope", "source") if key in like.meta})
     return node
+
+
+def symbolic_shape(name: str, args: Any, params: Any) -> tuple[Any, ...] | None:
+    """Return the shape of a result where that is a list of sizes of the operands and parameters; None for others."""
+    if name == "reshape" and all(plain(n) >= 0 for n in params["shape"]):
+        return tuple(params["shape"])
+    if name == "permute_dims":
+        return tuple(args[0].meta["shape"][axis] for axis in params["axes"])
+    if name in ("linear", "linear_without_bias"):
+        return *args[0].meta["shape"][:-1], args[1].meta["shape"][0]
+    return None
 
 
 def _resized(target: Any, args: Any, params: Any, point: Any) -> Any:
