@@ -99,11 +99,10 @@ class BlockedWeight(Record):
     first: bool = False
 
     def __call__(self, w: Any, scale: Any = None) -> Any:
+        if scale is not None and self.stays(w.shape):
+            return self.into(room.empty(self.shape(w.shape), w.dtype), w, scale)
         w = w.swapaxes(0, 1) if self.transposed else w
-        if scale is not None and (self.first or len(w) % BLOCK or w.shape[1] % BLOCK):
-            w = w * scale.reshape(-1, 1, 1, 1)
-        elif scale is not None:
-            return self.scaled(w, scale.reshape(-1, 1, 1, 1))
+        w = w if scale is None else w * scale.reshape(-1, 1, 1, 1)
         o, c, *kernel = w.shape
         w = padded(w, 0, blocks(o) * BLOCK).reshape(blocks(o), BLOCK, c, *kernel)
         if self.first:
@@ -111,14 +110,22 @@ class BlockedWeight(Record):
         w = padded(w, 2, blocks(c) * BLOCK).reshape(blocks(o), BLOCK, blocks(c), BLOCK, *kernel)
         return room.copy(w.transpose(0, 2, 4, 5, 3, 1))
 
-    def scaled(self, w: Any, scale: Any) -> Any:
-        """Pack weights of whole blocks times factors, a block of outputs at a time: all would take memory twice."""
-        out, some = room.empty(self.shape(w.shape), w.dtype), np.empty((BLOCK, *w.shape[1:]), w.dtype)
-        factors = scale.reshape(-1, BLOCK, 1, 1, 1)
+    def stays(self, shape: Shape) -> bool:
+        """Return True if the weights of each 16 outputs are packed to where they are."""
+        return not (self.transposed or self.first or shape[0] % BLOCK or shape[1] % BLOCK)
+
+    def into(self, out: Any, w: Any, scale: Any) -> Any:
+        """Pack such weights, times factors if there are any, into memory that may be theirs."""
+        some = np.empty((BLOCK, *w.shape[1:]), w.dtype)
+        factors = np.ones((len(out), 1, 1, 1, 1), w.dtype) if scale is None else scale.reshape(-1, BLOCK, 1, 1, 1)
         for part, weights, by in zip(out, w.reshape(-1, *some.shape), factors, strict=True):
             np.multiply(weights, by, out=some)
             part[...] = some.reshape(BLOCK, -1, BLOCK, *some.shape[2:]).transpose(1, 3, 4, 2, 0)
         return out
+
+    def over(self, w: Any, scale: Any = None) -> Any:
+        """Pack contiguous weights that stay, in their own memory."""
+        return self.into(w.reshape(self.shape(w.shape)), w, scale)
 
     def plain(self, packed: Any) -> Any:
         """Return the weights with the channels of whole blocks."""
@@ -145,8 +152,11 @@ TAPS = np.array([[1, 0, 0, 0], [0, 1, -1, 0], [0, 0, 0, 1]])
 class WinogradWeight(Record):
     """Weights w of 3 × 3 taps as the points G w Gᵀ of each tile: (4, 4, O / 16, C / 16, 16 of C, 16 of O).
 
-    A second operand has factors of the weights for each output.
+    A second operand has factors of the weights for each output. Points that are made `late` are made in each run, in
+    memory that later nodes use again, and not ahead.
     """
+
+    late: bool = False
 
     def __call__(self, w: Any, scale: Any = None) -> Any:
         w, out = np.ascontiguousarray(w), room.empty(self.shape(w.shape), w.dtype)

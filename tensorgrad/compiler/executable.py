@@ -137,6 +137,8 @@ class Executable:
                 freed += sum(map(_bytes, ended))
                 if freed > TRIMMED:
                     freed = trim()
+        if freed:
+            trim()
         return values
 
     def _missing(self, known: Values | None, values: dict[Node, Any]) -> set[Node]:

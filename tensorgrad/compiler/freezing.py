@@ -10,7 +10,8 @@ import numpy as np
 
 from ..graph.node import Node
 from ..runtime.native import empty_memory
-from .packed import WIDE, PackedWeight
+from .blocked import BlockedWeight
+from .packed import PackedWeight
 
 LARGE = 4 << 20         # bytes of a weight that is packed where it is: NumPy asks for large pages for it, too
 
@@ -26,11 +27,12 @@ def trim() -> int:
 
 
 def is_large(node: Node) -> bool:
-    """Return True if a node packs a large parameter, whose memory may serve."""
-    if not isinstance(node.target, PackedWeight) or not node.target.transposed or len(node.args) > 1:
+    """Return True if a node packs one large parameter, whose memory may serve."""
+    target, source = node.target, node.args[0] if node.args else None
+    if not isinstance(target, (PackedWeight, BlockedWeight)) or source.op != "get_attr" or (
+            isinstance(target, PackedWeight) and len(node.args) > 1):
         return False
-    whole = node.args[0].op == "get_attr" and node.args[0].meta["shape"][0] % WIDE == 0
-    return whole and prod(node.meta["shape"]) * node.meta["dtype"].itemsize >= LARGE
+    return target.stays(source.meta["shape"]) and prod(node.meta["shape"]) * node.meta["dtype"].itemsize >= LARGE
 
 
 def packed_over(node: Node, ended: list[Node], values: dict[Node, Any]) -> Any:
@@ -38,14 +40,14 @@ def packed_over(node: Node, ended: list[Node], values: dict[Node, Any]) -> Any:
 
     That is so if anything else may read the weight: another node, a tensor, a view, the program's NumPy array.
     """
-    source = node.args[0] if is_large(node) else None
-    if source not in ended:
+    if not is_large(node) or node.args[0] not in ended:
         return None
+    source, *others = node.args
     holder = [values.pop(source)]
-    found = node.target.over(holder[0]) if holders(holder) <= holders([np.empty(1)]) else None
-    if found is None:
-        values[source] = holder[0]
-    return found
+    if holder[0].flags.carray and holders(holder) <= holders([np.empty(1)]):
+        return node.target.over(holder[0], *[values[other] for other in others])
+    values[source] = holder[0]
+    return None
 
 
 def holders(holder: list[Any]) -> int:

@@ -55,10 +55,12 @@ class PackedWeight(Record):
         axis = 0 if self.transposed else 1
         return -(-sum(w[axis] for w in weights) // WIDE), weights[0][1 - axis], WIDE
 
+    def stays(self, shape: tuple[int, ...]) -> bool:
+        """Return True if each panel of a matrix is where its rows are."""
+        return self.transposed and shape[0] % WIDE == 0
+
     def over(self, w: Any) -> Any:
-        """Pack a matrix in its own memory, a panel at a time; None if its panels are not where their rows are."""
-        if not self.transposed or len(w) % WIDE or not w.flags.c_contiguous or not w.flags.writeable:
-            return None
+        """Pack a contiguous matrix that stays, in its own memory."""
         packed, rows = w.reshape(-1, w.shape[1], WIDE), np.empty((WIDE, w.shape[1]), w.dtype)
         for panel, part in zip(packed, w.reshape(-1, *rows.shape), strict=True):
             rows[...] = part

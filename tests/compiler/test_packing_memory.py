@@ -44,17 +44,46 @@ def test_folded_norms_make_no_copies_of_weights():
         torch.testing.assert_close(torch.compile(net)(x), net(x))
 
 
-def test_matrices_are_packed_where_they_are():
-    for dtype in ("f4", "f8"):
-        w = np.random.default_rng(0).standard_normal((96, 5)).astype(dtype)
-        wanted, found = PackedWeight(True)(w), PackedWeight(True).over(w)
-        np.testing.assert_array_equal(found, wanted)
-        assert np.shares_memory(found, w)
-    fixed = np.zeros((32, 4))
-    fixed.flags.writeable = False
-    for packing, other in [(PackedWeight(), np.zeros((32, 4))), (PackedWeight(True), np.zeros((33, 4))),
-                           (PackedWeight(True), np.zeros((4, 32)).T), (PackedWeight(True), fixed)]:
-        assert packing.over(other) is None
+@torch.no_grad()
+def test_points_for_many_tiles_are_made_in_each_run():
+    """They take no memory between runs, and none beside those of the next layer."""
+    layers = [nn.Sequential(nn.Conv2d(16, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU()) for _ in range(3)]
+    net, x = nn.Sequential(nn.Conv2d(16, 16, 1), *layers).eval(), torch.randn(1, 16, 32, 32)
+    for layer in layers:
+        nn.init.uniform_(layer[1].weight), nn.init.uniform_(layer[1].running_var)
+    run = build(lower(net, x))
+    made = [node for node in run.graph.nodes if isinstance(node.target, WinogradWeight)]
+    assert [node.target.late for node in made] == [True] * 3 and not run.left
+    assert run.memory["arena"] < 3 * x.numpy().nbytes + 2 * 4096 * 4
+    for change in (lambda: None, lambda: net[1][0].weight.mul_(2), lambda: net[2][1].weight.mul_(-1)):
+        change()
+        np.testing.assert_allclose(run([x.numpy()])[0], net(x).numpy(), 1e-4, 1e-4)
+
+
+def test_weights_are_packed_where_they_are():
+    factors = np.arange(1, 33, dtype="f4")
+    for packing, shape, *others in [(PackedWeight(True), (96, 5)), (BlockedWeight(), (32, 48, 3, 3)),
+                                    (BlockedWeight(), (32, 48, 3, 3), factors)]:
+        for dtype in ("f4", "f8"):
+            w = np.random.default_rng(0).standard_normal(shape).astype(dtype)
+            wanted, found = packing(w, *others), packing.over(w, *others)
+            np.testing.assert_array_equal(found, wanted)
+            assert np.shares_memory(found, w) and packing.stays(shape)
+    for packing, shape in [(PackedWeight(), (32, 4)), (PackedWeight(True), (33, 4)), (BlockedWeight(), (32, 20, 3, 3)),
+                           (BlockedWeight(first=True), (32, 16, 3, 3)), (BlockedWeight(True), (32, 16, 3, 3))]:
+        assert not packing.stays(shape)
+
+
+@torch.no_grad()
+def test_a_frozen_convolution_packs_in_place(monkeypatch):
+    monkeypatch.setattr(freezing, "LARGE", 0)
+    net = nn.Sequential(nn.Conv2d(16, 32, 3, 2), nn.BatchNorm2d(32), nn.ReLU()).eval()
+    nn.init.uniform_(net[1].weight), nn.init.uniform_(net[1].running_var)
+    x, address = torch.randn(1, 16, 9, 9), net[0].weight.data_ptr()
+    wanted, run = net(x), torch.compile(net, freeze=True)
+    torch.testing.assert_close(run(x), wanted)
+    [[entry]] = run._compiled.entries.values()
+    assert address in [array.ctypes.data for array in entry.run._settled[0].values()]
 
 
 class Tied(nn.Module):

@@ -14,6 +14,7 @@ from ..blocked import (
     Following,
     FromBlocked,
     ToBlocked,
+    WinogradWeight,
 )
 from ..packed import following
 from . import emits
@@ -70,6 +71,14 @@ def convolution(build: Any, node: Any, x: Any, packed: Any, *rest: Any) -> Any:
     else:
         build.call("blocked_convolution", x, packed, bias, residual, out, *sizes, *how, target.groups,
                    target.channels, int(target.transposed), *after)
+    return out
+
+
+@emits(WinogradWeight)
+def winograd_weight(build: Any, node: Any, w: Any, scale: Any = None) -> Any:
+    out = result(build, node, w)
+    build.call("blocked_winograd_weight", build.whole(w), None if scale is None else build.whole(scale), out,
+               *w.shape[:2])
     return out
 
 

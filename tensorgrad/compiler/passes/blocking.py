@@ -41,6 +41,7 @@ CONVOLUTIONS = ("convolution", "convolution_input")
 FAR = 256                           # the largest window and step: rows are copied with their border
 FEW = 32                            # with fewer tiles, Winograd's weights are used only if they have
 SMALL = 64                          # at most so many pairs of blocks
+MANY = 128                          # with so many tiles, making the weights of points in each run takes up to 2 % of it
 FIRST = 4                           # a first layer has at most so many channels: it reads pictures as they are
 NARROW = 4                          # results with at most so many channels would fill vectors with zeros
 
@@ -101,7 +102,8 @@ class Blocking:
         if (w, target) not in self.packed:
             factors = factors_of_outputs(w) if isinstance(target, (BlockedWeight, WinogradWeight)) else None
             operands = (w,) if factors is None or getattr(target, "transposed", False) else (w.args[0], factors)
-            with self.graph.inserting_after(w):
+            late = getattr(target, "late", False)
+            with self.graph.inserting_before(place) if late else self.graph.inserting_after(w):
                 node = self.graph.call_function(target, operands)
             node.meta.update(shape=target.shape(w.meta["shape"]), dtype=w.meta["dtype"])
             self.packed[w, target] = node
@@ -138,8 +140,10 @@ class Blocking:
                                     first=first, following=after)
         if not first and suits_winograd(target, x.meta["shape"], w.meta["shape"]):
             target = target.but(winograd=True)
-        return self.added(node, target, x if first else self.blocked(x, node), self.weight(w, target.weight, node),
-                          *operands)
+        packing = target.weight
+        if target.winograd and winograd_tiles(target, x.meta["shape"]) >= MANY:
+            packing = WinogradWeight(late=True)
+        return self.added(node, target, x if first else self.blocked(x, node), self.weight(w, packing, node), *operands)
 
     def pool(self, node: Node) -> Node | None:
         """The largest, or the sum, of each window"""
@@ -232,6 +236,11 @@ def factors_of_outputs(w: Node) -> Node | None:
     return factors if fits else None
 
 
+def winograd_tiles(target: BlockedConvolution, x: tuple[int, ...]) -> int:
+    """Return the number of tiles of 2 × 2 results."""
+    return x[0] * -(-target.size[0] // 2) * -(-target.size[1] // 2)
+
+
 def suits_winograd(target: BlockedConvolution, x: tuple[int, ...], w: tuple[int, ...]) -> bool:
     """Return True if Winograd's convolution is faster, by the number of products in whole tiles, or always wanted.
 
@@ -241,7 +250,7 @@ def suits_winograd(target: BlockedConvolution, x: tuple[int, ...], w: tuple[int,
     if (not wanted or w[2:] != (3, 3) or target.stride != (1, 1) or target.dilation != (1, 1) or target.groups > 1
             or target.transposed):
         return False
-    tiles = x[0] * -(-target.size[0] // 2) * -(-target.size[1] // 2)
+    tiles = winograd_tiles(target, x)
     taps = [sum(max(0, min(places, size + before - k) - max(0, before - k)) for k in range(3))
             for places, size, before in zip(target.size, x[2:], target.padding, strict=True)]
     direct = x[0] * taps[0] * taps[1]

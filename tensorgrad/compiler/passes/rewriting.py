@@ -50,10 +50,14 @@ def only_user(node: Node) -> Node | None:
 
 
 def settled(graph: Any) -> set[Node]:
-    """Return the nodes that depend on parameters, buffers and constants alone; random numbers do not."""
+    """Return the nodes that depend on parameters, buffers and constants alone; random numbers do not.
+
+    Those whose targets are `late` are left to each run, as their results would take much memory.
+    """
     found: set[Node] = set()
     for node in graph.nodes:
         if node.op == "get_attr" or (node.op == "call_function" and not isinstance(node.target, Draw)
+                                     and not getattr(node.target, "late", False)
                                      and found.issuperset(node._input_nodes)):
             found.add(node)
     return found
