@@ -5,17 +5,17 @@
 #include <stdint.h>
 
 /* X(name, operands): steps by NumPy's own loops over one or two operands, which are vectorized for each processor (ufuncs.c finds them);
-   waves and quotients of numbers that are out of the range of our formulas. */
-#define LOOP_OF_NUMPY(X) LOOP_WAVES(X) LOOP_FUNCTIONS(X) LOOP_QUOTIENTS(X)
+   also waves and quotients of numbers that are out of the range of our formulas. */
+#define LOOP_OF_NUMPY(X) LOOP_WAVES(X) LOOP_FUNCTIONS(X) LOOP_IN_DOUBLE(X)
 #define LOOP_WAVES(X) X(sin, 1) X(cos, 1)
 #define LOOP_FUNCTIONS(X) \
     X(tan, 1) X(arcsin, 1) X(arccos, 1) X(arctan, 1) X(sinh, 1) X(cosh, 1) X(arcsinh, 1) X(arccosh, 1) X(arctanh, 1) \
     X(exp2, 1) X(log2, 1) X(log10, 1) X(arctan2, 2) X(power, 2)
-#define LOOP_QUOTIENTS(X) X(floor_divide, 2) X(remainder, 2) X(fmod, 2)
+#define LOOP_IN_DOUBLE(X) X(hypot, 2) X(floor_divide, 2) X(remainder, 2) X(fmod, 2)
 
 /* X(name, operands). A truth value is 1 or 0. From `sin` to `fmod` they are NumPy's; from `sum` on, they make one number of the elements of a row. */
 #define LOOP_STEPS(X) \
-    X(add, 2) X(subtract, 2) X(multiply, 2) X(divide, 2) X(maximum, 2) X(minimum, 2) X(fmax, 2) X(fmin, 2) X(copysign, 2) X(hypot, 2) \
+    X(add, 2) X(subtract, 2) X(multiply, 2) X(divide, 2) X(maximum, 2) X(minimum, 2) X(fmax, 2) X(fmin, 2) X(copysign, 2) \
     X(equal, 2) X(not_equal, 2) X(less, 2) X(less_equal, 2) \
     X(logical_and, 2) X(logical_or, 2) X(logical_xor, 2) X(logical_not, 1) X(where, 3) X(copy, 1) \
     X(negative, 1) X(absolute, 1) X(square, 1) X(reciprocal, 1) X(sqrt, 1) X(rsqrt, 1) X(exp, 1) X(expm1, 1) X(log, 1) X(log1p, 1) \
