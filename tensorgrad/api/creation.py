@@ -666,7 +666,7 @@ def new_empty_strided(self: Tensor, size: Ints, stride: Ints, *, dtype: Dtype | 
     (1, 2)
     """
     kind, place = _like(self, dtype, device)
-    return empty_strided(size, stride, dtype=kind, device=place, requires_grad=requires_grad)
+    return _beside(self, empty_strided(size, stride, dtype=kind, device=place, requires_grad=requires_grad))
 
 
 @public(method=False)

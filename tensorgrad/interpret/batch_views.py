@@ -11,11 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from ..core.dispatch import shared, view_kind
+from ..core.dispatch import apply, shared, view_kind
 from ..core.inplace import address, adopt
 from ..core.mode import mode
 from ..core.tape import Origin, node_of, root_of
 from ..ops.base import OPS
+
+
+# the views by which tensors of two dtypes share memory
+PARTS = {pair: name for real, whole in ("fF", "dD") for pair, name in (
+    ((whole, real), "view_as_real"), ((real, whole), "view_as_complex"))}
 
 
 class Crossed:
@@ -51,6 +56,10 @@ def axis_of(tensor: Any) -> int:
 def be_view(out: Any, parent: Any) -> None:
     """Make a tensor in a parent's memory a view of the parent, if strides describe it."""
     array, values = out.array, getattr(out.array, "values", out.array)
+    if type(values) is np.ndarray and (parts := PARTS.get((parent.array.dtype.char, array.dtype.char))):
+        if parts == "view_as_complex" and parent.array.shape[-1:] != (2,) or node_of(parent) is not None:
+            return          # with a history, a write to the result is none to the parent
+        parent = apply(OPS[parts], parent)          # as the numbers that complex numbers are made of, or as these
     if type(values) is not np.ndarray or array.dtype != parent.array.dtype:
         return
     memory, item = shared(parent).memory, array.itemsize
@@ -60,7 +69,7 @@ def be_view(out: Any, parent: Any) -> None:
     offset, start = ((address(each) - here) // item if each.size else 0 for each in (array, parent.array))
     out.origin = Origin(parent, OPS["as_strided"], (parent,), {
         "size": tuple(array.shape), "stride": steps[0], "offset": offset,
-        "layout": (tuple(parent.array.shape), steps[1], start), "length": memory.size},
+        "layout": (tuple(parent.array.shape), steps[1], start), "length": memory.nbytes // item},
         None if mode.grad else view_kind())
     if node_of(parent) is not None:
         out._storage.watched = True

@@ -85,6 +85,16 @@ def test_random_numbers_in_place(torch):
             == torch.zeros(2, 3).t().bernoulli_(torch.tensor(p)).tolist())
 
 
+def test_parts_of_complex_numbers():
+    """The results are views of the argument of vmap; `new_empty_strided` has memory for each example."""
+    z, pairs = tg.tensor([[1 + 2j, 3 - 1j], [0 + 1j, 2 + 0j]]), tg.ones(2, 3, 2)
+    for part, x in ((tg.real, z), (tg.imag, z), (tg.view_as_real, z), (tg.view_as_complex, pairs)):
+        assert vmap(part)(x)._base is x
+    vmap(tg.imag)(z).mul_(2)
+    assert z.tolist() == [[1 + 4j, 3 - 2j], [2j, 2 + 0j]]
+    assert vmap(lambda x: x.new_empty_strided((2,), (1,)).copy_(x))(tg.ones(3, 2)).tolist() == [[1., 1.]] * 3
+
+
 class Same(tg.autograd.Function):
     @staticmethod
     def forward(ctx, x):
