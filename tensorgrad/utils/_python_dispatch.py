@@ -2,6 +2,7 @@
 
 A `TorchDispatchMode` gets each public function that a program calls, as an operator of `torch.ops.aten`. There is no
 layer below autograd for modes: a function of several steps comes as one operator, and results have their gradients.
+A linear map comes as its product of matrices and a convolution as `aten.convolution`, for packages count these two.
 Where PyTorch's operator takes other arguments than the function, the operator that the mode gets takes the function's.
 """
 from __future__ import annotations
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from inspect import signature
+from math import prod
 from types import FunctionType
 from typing import Any
 
@@ -111,6 +113,11 @@ class _Functions(TorchFunctionMode):
         elif func is Tensor.backward or (resolve_name(func) or "").startswith("torch.nn.init."):
             with self:                          # no operator, but it calls operators
                 return func.__wrapped__(*args, **kwargs)
+        elif (steps := _steps(func)) is not None:
+            with self:
+                found = steps(*args, **kwargs)
+            if found is not None:
+                return found
         elif func.__class__ is FunctionType and func.__name__ in FACTORIES and "out" not in kwargs:
             return self._made(func.__name__, types, args, dict(kwargs))
         if rule := getattr(func, "dispatch_rules", {}).get(type(self.mode)):
@@ -140,6 +147,33 @@ class _Functions(TorchFunctionMode):
         overload = FACTORIES[name][min(len(args), len(FACTORIES[name])) - 1]
         made = self.mode.__torch_dispatch__(getattr(packet, overload), types, args, kwargs)
         return made.requires_grad_() if gradient else made
+
+
+def _steps(func: Any) -> Any:
+    """Return a function of the steps that PyTorch's dispatcher sees of products: packages count their operations."""
+    name = getattr(func, "__name__", "")
+    if name == "linear":
+        return _linear
+    return _convolution if name in ("conv1d", "conv2d", "conv3d") else None
+
+
+def _linear(input: Any, weight: Any, bias: Any = None) -> Any:
+    """Return input @ weight.t() + bias as a product of matrices; None for vectors."""
+    if input.dim() < 2 or weight.dim() != 2:
+        return None
+    across, flat = weight.t(), input if input.dim() == 2 else input.reshape(prod(input.shape[:-1]), input.shape[-1])
+    out = flat.mm(across) if bias is None else import_module(PACKAGE).addmm(bias, flat, across)
+    return out if input.dim() == 2 else out.view(*input.shape[:-1], weight.shape[0])
+
+
+def _convolution(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+                 groups: int = 1) -> Any:
+    """Return a convolution by the operator of all; None for what it does not take."""
+    n = weight.dim() - 2
+    if isinstance(padding, str) or input.dim() != weight.dim():
+        return None
+    lists = [[value] * n if isinstance(value, int) else list(value) for value in (stride, padding, dilation)]
+    return import_module(PACKAGE).convolution(input, weight, bias, *lists, False, [0] * n, groups)
 
 
 def _operator(func: Any, args: Any, kwargs: Any) -> Any:

@@ -85,11 +85,14 @@ def operators_that_a_mode_sees(torch):
             out = func(*args, **(kwargs or {}))
             return out * 2 if func is exp else out
     x, y, exp = torch.ones(2, 3), torch.ones(3, 2), module(torch, "_ops").ops.aten.exp.default
+    linear, bias, wide, images = torch.nn.functional.linear, torch.ones(2), torch.ones(1, 2, 5), torch.ones(1, 2, 3, 3)
     calls = [lambda: x + 1, lambda: x * x, lambda: 2 * x, lambda: x.sum(), lambda: torch.exp(x), lambda: x @ y,
              lambda: torch.relu(x), lambda: x.shape, lambda: x.size(), lambda: x.add_(1) is x, lambda: x.view(3, 2),
              lambda: torch.zeros(2), lambda: torch.cat([x, x]), lambda: x[0], lambda: x.t(), lambda: x.mean(),
              lambda: x / 2, lambda: -x, lambda: x ** 2, lambda: 2 ** x, lambda: x ** x, lambda: x.sum(1),
-             lambda: x == 1, lambda: torch.where(x > 1, x, x), lambda: x.max(1), lambda: x.tolist()]
+             lambda: x == 1, lambda: torch.where(x > 1, x, x), lambda: x.max(1), lambda: x.tolist(),
+             lambda: linear(x, x), lambda: linear(x, x, bias), lambda: torch.conv1d(wide, wide),
+             lambda: torch.nn.functional.conv2d(images, images, stride=2)]
     seen = []
     for call in calls:
         log.clear()
