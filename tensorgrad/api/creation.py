@@ -389,11 +389,26 @@ def shape_of(size: Any, function: str = "") -> tuple[int, ...]:
     """The shape meant by `f(2, 3)` or `f((2, 3))`."""
     shape = size[0] if len(size) == 1 and not isinstance(size[0], (int, np.integer)) and not (
         isinstance(size[0], TensorBase) and size[0].array.ndim == 0) else size
-    shape = tuple(n if type(n) is int else length(n) for n in shape)
+    try:
+        shape = tuple(n if type(n) is int else length(n) for n in shape)
+    except TypeError:
+        raise TypeError(_no_size(shape, function or "empty")) from None
     if any(n < 0 for n in shape):
         raise RuntimeError("zeros: Dimension size must be non-negative." if function == "zeros" else
                            f"Trying to create tensor with negative dimension {min(shape)}: {list(shape)}")
     return shape
+
+
+def _no_size(size: Any, function: str) -> str:
+    """Return PyTorch's message for a value that is no size."""
+    start = f"{function}(): argument 'size' "
+    if not isinstance(size, (tuple, list)) or len(size) == 1 and isinstance(size[0], (str, type(None))):
+        return f"{start}(position 1) must be tuple of ints, not {type(size).__name__}"
+    place, kind = next((i, type(n).__name__) for i, n in enumerate(size)
+                       if isinstance(n, bool) or not hasattr(n, "__index__"))
+    return (f'{start}failed to unpack the object at pos {place + 1} with error "type must be tuple of ints,but got '
+            f'{kind}"' if place else
+            f"{start}(position 1) must be tuple of ints, but found element of type {kind} at pos 0")
 
 
 def length(n: Any) -> int:

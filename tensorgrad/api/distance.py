@@ -7,6 +7,7 @@ import numpy as np
 
 from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, xp
+from ..ops.linalg import unlike
 from ..storage.out_of_memory import check_room
 from ._arguments import normalize_dim, promoted
 from ._halves import once_rounded
@@ -33,6 +34,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
         raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {_c_name(common[0])}")
     # each has its length in its own dtype
     x1, x2 = (x if x.is_floating_point() else wide for x, wide in zip((x1, x2), common, strict=True))
+    if wrong := unlike(x1.shape, x2.shape):
+        raise wrong
     axis = normalize_dim(dim, max(x1.ndim, x2.ndim))
     shape = broadcast_shapes(x1.shape, x2.shape)
     x1, x2 = x1.expand(shape), x2.expand(shape)

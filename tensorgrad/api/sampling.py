@@ -115,7 +115,7 @@ def _check(input: Any, grid: Any, mode: str) -> None:
                                f"sizes {list(input.shape)} with dimension "
                                f"{i} being empty")
     if input.ndim not in (4, 5) or input.ndim != grid.ndim:
-        raise RuntimeError(f"grid_sampler(): expected {'5D' if input.ndim == 5 else '4D'} input and grid with same "
+        raise RuntimeError(f"grid_sampler(): expected {'4D' if input.ndim == 4 else '5D'} input and grid with same "
                            f"number of dimensions, {shapes}")
     if mode == "bicubic" and input.ndim == 5:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")

@@ -14,7 +14,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from ..api.miscellaneous import offer_standard
-from ..messages.missing_names import hint
+from ..messages.missing_names import MissingName, hint
 from .companions import Companions, forget
 from .hiding import HIDDEN, asks_for_metadata, hide_from, show_again
 from .naming import give_back_names, name_loaded_classes
@@ -54,7 +54,10 @@ class Torch(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name == "ops":
             return self._package._ops.ops
-        return getattr(self._package, name)
+        try:
+            return getattr(self._package, name)
+        except MissingName:
+            raise MissingName("torch", name) from None
 
     def __dir__(self) -> list[str]:
         return dir(self._package)

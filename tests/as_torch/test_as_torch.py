@@ -123,6 +123,10 @@ def test_modules_have_the_full_names_of_pytorch():
         for kind in (torch.optim.lr_scheduler.StepLR, torch.optim.Adam, torch.utils.data.TensorDataset, torch.finfo,
                      torch.distributions.Normal, torch.no_grad, torch.nn.utils.prune.Identity):
             print(kind)
+        try:
+            torch.softmx
+        except AttributeError as error:
+            print(str(error)[:42])
         tensorgrad.uninstall_as_torch()
         print(nn.Tanh.__module__, torch.optim.Adam.__module__)
     """)
@@ -132,7 +136,8 @@ def test_modules_have_the_full_names_of_pytorch():
     assert parts == "[<class 'torch.nn.modules.linear.Linear'>, <class 'torch.nn.modules.activation.Tanh'>] True"
     assert others == [f"<class 'torch.{name}'>" for name in (
         "optim.lr_scheduler.StepLR", "optim.adam.Adam", "utils.data.dataset.TensorDataset", "finfo",
-        "distributions.normal.Normal", "autograd.grad_mode.no_grad", "nn.utils.prune.Identity")]
+        "distributions.normal.Normal", "autograd.grad_mode.no_grad", "nn.utils.prune.Identity")] + [
+        "module 'torch' has no attribute 'softmx' ("]
     assert undone == "tensorgrad.nn.modules.activation tensorgrad.optim.adam"
 
 

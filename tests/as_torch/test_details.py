@@ -90,3 +90,35 @@ def test_the_first_line_for_a_file_of_no_tensors(tmp_path):
         return str(caught.value).splitlines()[0]
     ours, theirs = both(line)
     assert ours == theirs
+
+
+def test_attention_takes_a_mask_beside_is_causal_where_fused():
+    def run(t):
+        q = (t.arange(60.).reshape(1, 2, 5, 6) * 0.7).sin()
+        attend, mask, found = t.nn.functional.scaled_dot_product_attention, q[0, 0, :, :5], []
+        for x, m in ((q, mask), (q, mask > 0.1), (q[0], mask), (q, mask.clone().requires_grad_()), (q, mask[None])):
+            try:
+                found.append(attend(x, x, x, attn_mask=m, is_causal=True).nan_to_num(7).flatten().tolist())
+            except RuntimeError as error:
+                found.append(str(error))
+        return found
+    for ours, theirs in zip(*both(run), strict=True):
+        assert ours == (theirs if isinstance(theirs, str) else pytest.approx(theirs, abs=1e-5))
+
+
+REFUSED = """
+t.nn.Linear(2.5, 2) ; t.nn.Embedding(2.5, 3) ; t.nn.Linear('a', 2) ; t.zeros(2, None) ; F.unfold(t.ones(1, 1, 2, 2), 3)
+F.cosine_similarity(t.ones(2), t.ones(3)) ; F.nll_loss(t.ones(2), t.tensor([1, 2]))
+F.scaled_dot_product_attention(t.ones(2, 2), t.ones(2), t.ones(2, 2))
+F.grid_sample(t.ones(2), t.ones(2), align_corners=True)
+""".replace("\n", " ; ").strip(" ;").split(" ; ")
+
+
+@pytest.mark.parametrize("expression", REFUSED)
+def test_refusals(expression):
+    def error(t):
+        with pytest.raises(Exception) as caught:
+            eval(expression, {"t": t, "F": t.nn.functional})
+        return type(caught.value).__name__, str(caught.value).splitlines()[0]
+    ours, theirs = both(error)
+    assert ours == theirs

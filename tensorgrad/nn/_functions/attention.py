@@ -39,7 +39,7 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
         point, that broadcasts to (…, L, S)
     Output: (…, L, Eᵥ), the query's dtype
     Errors: RuntimeError for less than 2 dimensions, dtypes that differ, another dtype of the mask, or a mask beside
-        `is_causal`
+        `is_causal`, which stacks (N, heads, L, E) of equal widths take without dropout if the mask needs no gradient
     https://pytorch.org/docs → torch.nn.functional.scaled_dot_product_attention
 
     >>> import tensorgrad as torch
@@ -49,9 +49,8 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     """
     for t in (query, key, value):
         if t.array.ndim < 2:
-            raise RuntimeError("scaled_dot_product_attention: Expected query, key, and value to all be  at least 2 "
-                               "dimensional, but got query.dim(): "
-                               f"{query.dim()}, key.dim(): {key.dim()} and value.dim(): {value.dim()} instead.")
+            raise RuntimeError("Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: "
+                               f"{query.dim()} key.dim: {key.dim()} and value.dim: {value.dim()} instead.")
     if not query.dtype == key.dtype == value.dtype:
         raise RuntimeError(f"Expected query, key, and value to have the same dtype, but got query.dtype: {_c(query)} "
                            f"key.dtype: {_c(key)} and value.dtype: {_c(value)} instead.")
@@ -59,7 +58,12 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
         raise RuntimeError("Expected attn_mask dtype to be bool or float or to match query dtype, but got "
                            f"attn_mask.dtype: {_c(attn_mask)} and  query.dtype: {_c(query)} instead.")
     if is_causal and attn_mask is not None:
-        raise RuntimeError("scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+        if not _takes_both(query, key, value, attn_mask, dropout_p, enable_gqa):
+            raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when "
+                               "is_causal=True")
+        allowed, is_causal = _causal(query, key), False
+        attn_mask = (attn_mask & allowed if attn_mask.dtype is tg.bool
+                     else attn_mask.masked_fill(~allowed, float("-inf")))
     if not viable:
         raise RuntimeError(NOT_VIABLE)
     if query.array.shape[-1] != key.array.shape[-1] or key.array.shape[-2] != value.array.shape[-2]:
@@ -77,6 +81,15 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
         attn_mask = _causal(query, key)
     mask = attn_mask if attn_mask is None or attn_mask.dtype is tg.bool else attn_mask.to(wide)
     return _attend(query, key, value, mask, dropout_p, scale)[0]
+
+
+def _takes_both(query: Any, key: Any, value: Any, mask: Any, dropout_p: float, grouped: bool) -> bool:
+    """Return True where PyTorch's fused kernel runs, which takes a mask beside `is_causal`."""
+    q, k, v = (t.array for t in (query, key, value))
+    return (q.ndim == k.ndim == v.ndim == 4 and not dropout_p and not mask.requires_grad and mask.array.ndim in (2, 4)
+            and q.shape[0] == k.shape[0] == v.shape[0] and q.shape[-1] == v.shape[-1]
+            and (grouped or q.shape[1] == k.shape[1] == v.shape[1])
+            and all(t.stride(-1) == 1 for t in (query, key, value)))
 
 
 def _check_widths(query: Any, key: Any, value: Any) -> None:

@@ -68,9 +68,8 @@ def unfold(input: Tensor, kernel_size: Ints1, dilation: Ints1 = 1, padding: Ints
     counts = list(output_length(shape[-2:], kernel, stride, padding, dilation))
     if min(counts) < 1:
         raise RuntimeError(f"Given input with spatial size {shape[-2:]}, kernel_size={kernel}, dilation={dilation}, "
-                           f"padding={padding}, stride="
-                           f"{stride}, calculated shape of the array of sliding blocks as {tuple(counts)}, but its "
-                           f"components must be at least one.")
+                           f"padding={padding}, calculated shape of the array of sliding blocks as {tuple(counts)}, "
+                           "but its components must be at least one.")
     out = xp.columns(x, kernel=kernel, stride=stride, padding=padding, dilation=dilation)
     out = out.reshape(len(x.array), shape[-3] * kernel[0] * kernel[1], counts[0] * counts[1])
     return out if x is input else out.squeeze(0)

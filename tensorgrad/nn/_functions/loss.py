@@ -62,6 +62,8 @@ def _check_classes(input: Any, target: Any, weight: Any) -> None:
         raise misfit(f"Expected target size {[x[0], *x[2:]]}, got {list(y)}")
     if target.dtype.name not in ("int64", "uint8"):
         raise RuntimeError(f"expected target dtype to be Long or Byte, but got {SCALAR_TYPES[target.dtype.name]}")
+    if len(x) == len(y) == 1 and y[0] != 1:
+        raise misfit(f"For 1D input, 1D target must have size 1, but got target size: {y[0]}", ValueError)
     if weight is not None and weight.array.shape != (classes,):
         raise RuntimeError("weight tensor should be defined either for all or no classes" if len(x) > 2 else
                            f"weight tensor should be defined either for all {classes} classes or no classes but got "
