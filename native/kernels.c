@@ -7,6 +7,7 @@ backward.c and ufuncs.c are the path of a small recorded operation, memory.c cac
 #include "kernels.h"
 #include "pool.h"
 #include "declared.h"
+#include "following.h"
 #include "loop.h"
 #include "vector.h"
 

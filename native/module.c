@@ -2,6 +2,7 @@
    every Python from 3.11 on. A function returns NotImplemented for unsupported arrays: of other types, not contiguous, or empty. */
 #include "arrays.h"
 #include "check.h"
+#include "following.h"
 #include "loop.h"
 #include "pool.h"
 
@@ -86,7 +87,8 @@ static int fill(PyObject *module)
         if (!function || PyModule_AddObjectRef(module, entry->name, function)) return -1;
         Py_DECREF(function);
     }
-    if (prepare_programs() || PyModule_AddStringConstant(module, "loop_steps", LOOP_STEPS(LOOP_NAME))) return -1;
+    if (prepare_programs() || PyModule_AddStringConstant(module, "loop_steps", LOOP_STEPS(LOOP_NAME))
+        || PyModule_AddStringConstant(module, "following", FOLLOWING(FOLLOWING_NAME))) return -1;
     return PyModule_AddStringConstant(module, "instructions", instructions);
 }
 

@@ -341,7 +341,7 @@ def _found(args: Any, kwargs: Any) -> list[Any] | None:
 class AskingMethod:
     """A method of Tensor that classes may override.
 
-    It equals the plain method, which programs may have looked up before, but no alias of another name.
+    The method equals the plain one, which programs may have looked up before, but no alias of another name.
     """
 
     def __init__(self, method: Any, name: str, owner: Any) -> None:

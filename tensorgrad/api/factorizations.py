@@ -399,7 +399,7 @@ def eigvalsh(input: Tensor, UPLO: str = "L") -> Tensor:
 
 
 def _check_eig(a: Any, function: str, infinite: bool = False) -> None:
-    """Raise the errors for a general A. It may have infinities if only eigenvalues are needed, without gradients."""
+    """Raise the errors for a general A. A may have infinities if only eigenvalues are needed, without gradients."""
     check_tensor(a, function.replace(".", "_"), "input", 1)
     check_shape(a, function)
     if a.array.dtype.kind in "biu":

@@ -34,10 +34,10 @@ def set_flags(enabled: bool | None = None, winograd: bool | str | None = None) -
     """Set switches, for all threads; return their previous values.
 
     `winograd` chooses Winograd's F(2×2, 2×2) or F(2×2, 3×3), with 9 products for 16, or 16 for 36, for convolutions and
-    their gradients. It applies to kernels of two or three places along both axes in each phase of the stride (2×2 and
-    3×3 with stride 1, 4×4 and 5×5 with stride 2). True: where it is faster; "always": wherever it applies; False:
-    never, each result is summed directly. Rounding errors are relative to the largest numbers of a tile, so that
-    results much smaller than their neighbours (zeros among them) are less exact.
+    their gradients. Winograd's formula applies to kernels of two or three places along both axes in each phase of the
+    stride (2×2 and 3×3 with stride 1, 4×4 and 5×5 with stride 2). True: where it is faster; "always": wherever it
+    applies; False: never, each result is summed directly. Rounding errors are relative to the largest numbers of a
+    tile, so that results much smaller than their neighbours (zeros among them) are less exact.
     """
     before = is_enabled(), _compiled.choices["winograd"]
     if winograd is not None:

@@ -96,12 +96,12 @@ can_use_efficient_attention = can_use_cudnn_attention = _unavailable
 
 
 def preferred_linalg_library(backend: str | None = None) -> str:
-    """Set and return the library for factorizations on CUDA devices. It has no effect: CuPy chooses."""
+    """Set and return the library for factorizations on CUDA devices. No effect: CuPy chooses."""
     _preferred["linalg"] = backend or _preferred["linalg"]
     return _preferred["linalg"]
 
 
 def preferred_blas_library(backend: str | None = None) -> str:
-    """Set and return the library for matrix products on CUDA devices. It has no effect: CuPy chooses."""
+    """Set and return the library for matrix products on CUDA devices. No effect: CuPy chooses."""
     _preferred["blas"] = backend or _preferred["blas"]
     return _preferred["blas"]

@@ -1,7 +1,7 @@
 """A process that runs a model with one library: `python measuring.py serve LIBRARY THREADS` answers requests, and
 `python measuring.py first LIBRARY THREADS MODEL INPUTS` runs the model once and says how long that took.
 
-It runs as a file, not as a module of the package, so that processes of other libraries never import this one.
+The program runs as a file, not as a module of the package, so that processes of other libraries never import this one.
 """
 from __future__ import annotations
 

@@ -211,8 +211,8 @@ class Executable:
 def largest_first(graph: Lowered, ahead: set[Node]) -> list[tuple[Node, list[Node]]]:
     """Return the nodes that are computed ahead in the order of their computation, each with those that end with it.
 
-    What others need comes by size, with all that it depends on: results on the way to the largest, such as folded
-    weights, are freed while few others are there.
+    Values that other nodes need come by size, with all that it depends on: results on the way to the largest, such as
+    folded weights, are freed while few others are there.
     """
     needed = [node for node in graph.nodes if node in ahead and set(node.users) - ahead]
     order: dict[Node, None] = {}

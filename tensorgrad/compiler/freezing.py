@@ -38,7 +38,7 @@ def is_large(node: Node) -> bool:
 def packed_over(node: Node, ended: list[Node], values: dict[Node, Any]) -> Any:
     """Return a large weight that was packed in its own memory, or None: the packed one needs memory of its own.
 
-    That is so if anything else may read the weight: another node, a tensor, a view, the program's NumPy array.
+    This is the case if anything else may read the weight: another node, a tensor, a view, the program's NumPy array.
     """
     if not is_large(node) or node.args[0] not in ended:
         return None

@@ -18,9 +18,8 @@ from .values import computed
 
 WIDE = 32               # columns of a panel
 
-# The activations that a product's kernel computes, in the order of native/following.inc.
-FOLLOWING = ("nothing", "relu", "leaky_relu", "hardtanh", "hardsigmoid", "hardswish", "sigmoid", "tanh", "silu", "gelu",
-             "gelu_tanh", "elu", "softplus", "mish")
+# The activations that a product's kernel computes, by number: native/following.h.
+FOLLOWING: tuple[str, ...] = tuple(getattr(native, "following", "").split())
 
 
 def panels(w: Any, empty: Callable[..., Any] = np.empty) -> Any:

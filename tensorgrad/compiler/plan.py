@@ -1,7 +1,7 @@
 """The plan of a graph: kernel calls on memory that is planned for all of them, with nodes that Python runs in between.
 
 An emitter (compiler/emit/) gets a `Build` and `Value`s, arrays of the plan without memory of their own: a shape, a
-dtype, strides and an offset in a `Buffer`. It asks for calls of kernels; each is checked against its row of
+dtype, strides and an offset in a `Buffer`. The emitter asks for calls of kernels; each is checked against its row of
 native/kernels.rows at once, with arrays in templates, memory that nobody touches. When all nodes are emitted, buffers
 that are used at different times share memory in one arena (compiler/memory.py), and `native.program` keeps the calls.
 """

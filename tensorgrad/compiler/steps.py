@@ -171,7 +171,7 @@ class Memory:
     def free_operand(self, node: Node) -> int | None:
         """Return the number of an operand that a node may overwrite with its result; None if there is none.
 
-        It has the result's shape and dtype, is alone in new memory, and nothing reads that after this node.
+        The operand has the result's shape and dtype, is alone in new memory, and nothing reads that after this node.
         """
         shape, dtype = node.meta["shape"], node.meta["dtype"]
         for k, x in enumerate(node.args if shape and dtype.char in "fd" else ()):

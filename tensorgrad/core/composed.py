@@ -12,7 +12,7 @@ from .sweep import sweep
 
 @kind("composed")
 class ComposedStep(FusedStep):
-    """A fused step of a composite op, which has no gradient formulas. It saves all arguments."""
+    """A fused step of a composite op, which has no gradient formulas. The step saves all arguments."""
 
     __slots__ = ()
 

@@ -15,7 +15,7 @@ from .unbroadcast import fitted
 
 @kind("fused")
 class FusedStep(PlainStep):
-    """An application of a kernel pair. It saves the inputs of the op's formulas, like a plain step.
+    """An application of a kernel pair. The step saves the inputs of the op's formulas, like a plain step.
 
     `residual` is (pair, kept, watched): `kept` comes from the pair's forward; `watched` are (place, tensor) of
     arguments among it, and (-1, tensor) of results (see `tape.record_fused`), which must not be modified. Arguments are

@@ -63,7 +63,7 @@ class Watching:
 
 
 class Tangents:
-    """Forward mode in one thread. It records steps for their tangents even where gradients are off."""
+    """Forward mode in one thread. The mode records steps for their tangents even where gradients are off."""
 
     __slots__ = ("levels", "see", "on", "passing", "keep")
 

@@ -2,8 +2,8 @@
 
 Pictures group steps by them.
 
-A note costs less than half a microsecond. It is made of the numbers of the clock: a step that was made in between was
-made in the call.
+A note costs less than half a microsecond. A note has the times at which the call began and ended: steps with times in
+between were made in the call.
 """
 from __future__ import annotations
 

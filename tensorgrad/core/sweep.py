@@ -364,7 +364,8 @@ class StepBack(NamedTuple):
 def steps_back(grads: dict[Any, Any]) -> Iterator[StepBack]:
     """Yield the steps of a sweep from {node: gradient} (see `engine.starts`), in order, with array gradients.
 
-    It changes no .grad, runs no hooks and frees no saved values. In the end `grads` holds the gradients of the leaves.
+    The sweep changes no .grad, runs no hooks and frees no saved values. In the end `grads` holds the gradients of the
+    leaves.
     """
     order = route(grads)
     useful = {*grads, *order, *(e for node in order for e in node.edges)}

@@ -1,7 +1,7 @@
 """A dictionary in a file that the ranks of one machine share. https://pytorch.org/docs → torch.distributed.FileStore
 
 The file is a log of the requests that changed values, each with a checksum. Whoever asks locks the file, reads what is
-new there, and appends. What does not read as such a log is refused.
+new there, and appends. A file that is not such a log is refused.
 """
 from __future__ import annotations
 

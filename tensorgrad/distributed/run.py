@@ -4,7 +4,7 @@
 
 Each worker runs `python -m tensorgrad train.py --lr 0.1`, so that a program may import torch or tensorgrad, and finds
 RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and the other variables of torchrun in its environment, which
-`init_process_group()` reads. What workers print comes line by line, with "[rank0]: " in front. If a worker fails, the
+`init_process_group()` reads. The workers' output comes line by line, with "[rank0]: " in front. If a worker fails, the
 others are ended, and all start again, --max-restarts times: a program that saves checkpoints then goes on from the
     last. Nothing that workers have started outlives the launcher. Several machines are for MPI: with --nnodes over 1,
     the command for it is printed.

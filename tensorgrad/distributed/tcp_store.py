@@ -2,9 +2,9 @@
 
 https://pytorch.org/docs → torch.distributed.TCPStore
 
-The server is one thread. It listens at the loopback only, reads nothing from a connection that has not proved the
-secret (`wire.Gate`), takes frames of bounded length, and looks up what they ask for in a table. Requests that have to
-wait are set aside, so no client holds up another.
+The server is one thread. The server listens at the loopback only, reads nothing from a connection that has not proved
+the secret (`wire.Gate`), takes frames of bounded length, and looks up what they ask for in a table. Requests that have
+to wait are set aside, so no client holds up another.
 """
 from __future__ import annotations
 

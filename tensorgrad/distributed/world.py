@@ -238,7 +238,7 @@ def _checked(timeout: Any) -> timedelta:
 
 def _made(config: BackendConfig, store: Any, rank: int, size: int, timeout: timedelta, name: str,
           ranks: list[int] | None, desc: str) -> ProcessGroup:
-    """A group with a transport for each kind of device. That of CUDA is made when a CUDA tensor first comes."""
+    """A group with a transport for each kind of device. The one for CUDA is made when a CUDA tensor first comes."""
     made: dict[str, Any] = {}
     transports: dict[str, Any] = {}
     for kind, backend in config.device_backend_map.items():

@@ -1,7 +1,7 @@
 """All mistakes of a configuration at once, before anything is made or read.
 
-A configuration describes a *plain* run (it has `model`) or a *trainer's* (it has `train_wrapper`). What each of its
-mappings may hold is a table of fields: those of the top level and of loaders are written here, those of `args` are the
+A configuration describes a *plain* run (it has `model`) or a *trainer's* (it has `train_wrapper`). Each of its mappings
+has a table of fields: those of the top level and of loaders are written here, those of `args` are the
 parameters of the registered class, by name, annotation and default.
 
 >>> for mistake in check({"model": {"name": "mpl"}, "train_dataset": {"dataset": {"name": "mnist-ds"}, "batch_sise": 8},

@@ -1,9 +1,9 @@
 """Configurations as YAML: read under limits, changed from the command line, written back.
 
-A text may come from anywhere. It is read as a stream of events, and nothing of it is kept beyond the limits: SIZE
-bytes, DEPTH levels, NODES values after aliases are written out. A configuration is made of mappings with text keys,
-lists, texts, numbers, truth values and null; tags make nothing. Each mistake has its line, and all that can be found
-are told at once.
+A text may come from anywhere. A configuration is read as a stream of events, and nothing of it is kept beyond the
+limits: SIZE bytes, DEPTH levels, NODES values after aliases are written out. A configuration is made of mappings with
+text keys, lists, texts, numbers, truth values and null; tags make nothing. Each mistake has its line, and all that can
+be found are told at once.
 
 >>> config = loads("optimizer: {name: SGD, args: {lr: 1e-1}}")
 >>> override(config, ["optimizer.args.lr=0.5"])

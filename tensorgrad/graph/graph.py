@@ -140,7 +140,7 @@ class Graph:
                     type_expr: Any = None) -> Node:
         """Add a node; see `Node` for the arguments.
 
-        It is named `name` or, without one, after its target; a number makes the name unique.
+        The node is named `name` or, without one, after its target; a number makes the name unique.
         """
         args, kwargs = args or (), kwargs or {}
         if not isinstance(args, tuple):

@@ -2,7 +2,7 @@
 existing memory.
 
 With x̂ the normalised x, ĝ = g w, and bars for means over what was normalised together, dL/dx = (ĝ − ĝ̄ − x̂ · mean(ĝ
-x̂)) / σ. What is kept is x, which the tape holds anyway, and not x̂, which is one pass away. Found on one core,
+x̂)) / σ. The step keeps x, which the tape holds anyway, and not x̂, which is one pass away. Found on one core,
 float32: layer_norm of 4096 rows of 128 takes 0.36 ms there and 0.73 back, from the formulas 0.74 and 2.1; batch_norm of
     (32, 64, 56, 56) 4.6 and 7.4 ms, from the formulas 10.3 and 28.
 """

@@ -17,8 +17,8 @@ class Functional(Layer, GraphModule):
     to any depth.
 
     Inputs may be any nodes of the graph. All layers are built, and their parameters registered, when the network is
-    made. It is called with one argument for each input, with one structure, or by keyword if `inputs` is a dictionary,
-    and returns the structure of `outputs`.
+    made. The network is called with one argument for each input, with one structure, or by keyword if `inputs` is a
+    dictionary, and returns the structure of `outputs`.
 
     AssertionError if there is no placeholder, or an output depends on anything but the inputs; StructureMismatch for a
     call in another structure.

@@ -141,7 +141,7 @@ class Module(nn.Module):
         """Another module, made with the same arguments, with copies of the weights, on the same devices, in the same
         mode.
 
-        What else was done to the module since it was made is not copied: `copy.deepcopy` does that. Errors: ValueError
+        Later changes of the module are not copied: `copy.deepcopy` does that. Errors: ValueError
         if its form has changed.
         """
         arguments = copy.deepcopy(self.init_args_dict)

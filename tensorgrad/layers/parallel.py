@@ -33,8 +33,8 @@ def DistributedDataParallel(module: Any, dim: int = 0) -> Any:
     """Wrap the module in `torch.nn.parallel.DistributedDataParallel`, which averages gradients over the processes of
     the default group.
 
-    It is moved to the device of the scope. Errors: AssertionError unless the scope has exactly one; ValueError without
-        a process group.
+    The module is moved to the device of the scope. Errors: AssertionError unless the scope has exactly one; ValueError
+        without a process group.
     """
     devices, _ = get_scope_device_dtype()
     if len(devices) != 1:

@@ -1,8 +1,8 @@
 """End all processes of a job: those that a launcher started, and their descendants.
 
 Each process of a job has the job's mark in its initial environment, which its children inherit. Run as a program, this
-file waits for the launcher to end, even by SIGKILL, and then ends the remaining processes of the job. It imports the
-standard library only, so that it starts in milliseconds.
+file waits for the launcher to end, even by SIGKILL, and then ends the remaining processes of the job. The process
+imports the standard library only, so that it starts in milliseconds.
 """
 from __future__ import annotations
 

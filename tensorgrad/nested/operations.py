@@ -1,7 +1,7 @@
 """Rules of functions of nested tensors: one for each group of functions.
 
-A rule is `rule(func, name, args, kwargs)`; overrides are off while it runs. It calls the function on the values, which
-lack the axis of the components: axis d of a nested tensor is axis d − 1 of its values.
+A rule is `rule(func, name, args, kwargs)`; overrides are off while it runs. The rule calls the function on the values,
+which lack the axis of the components: axis d of a nested tensor is axis d − 1 of its values.
 """
 from __future__ import annotations
 

@@ -64,9 +64,9 @@ class NestedInt(int, SymInt):
 class Ragged:
     """Offsets of the components along the ragged axis of the values: component i begins at `offsets[i]`.
 
-    It ends before `offsets[i + 1]`, or, with lengths, after `lengths[i]` elements: then there are holes between
-    components. Nested tensors that share their Ragged have the same shape. `known` caches the length of the longest and
-    of the shortest component, once it was given or computed.
+    A component ends before `offsets[i + 1]`, or, with lengths, after `lengths[i]` elements: then there are holes
+    between components. Nested tensors that share their Ragged have the same shape. `known` caches the length of the
+    longest and of the shortest component, once it was given or computed.
     """
 
     def __init__(self, offsets: Any, lengths: Any = None, **known: int | None) -> None:

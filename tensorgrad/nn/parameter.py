@@ -33,7 +33,7 @@ class _Marked(type(tg.Tensor)):
 class Parameter(tg.Tensor, metaclass=_Marked):
     """A tensor that a module trains: assigned as an attribute, it shows up in `Module.parameters()`.
 
-    It shares the memory of `data`. Results computed from it are plain Tensors.
+    The parameter shares the memory of `data`. Results computed from it are plain Tensors.
     See PyTorch's `torch.nn.parameter.Parameter`.
 
     >>> import tensorgrad as torch

@@ -353,9 +353,9 @@ def _callable(op: type[Op], backend: type[Storage]) -> Any:
 class Pair:
     """A kernel with a shortcut back: forward -> (out, residual), backward(g, residual, needs) -> gradients.
 
-    It serves first gradients; gradients of gradients go through the op's definition, so a fast kernel can never make a
-    higher derivative wrong. `forward` may return NotImplemented for unsupported arguments: then the pair that was
-    registered before runs, and finally the definition. `rows` copies results that are not contiguous, for ops that
+    The pair serves first gradients; gradients of gradients go through the op's definition, so a fast kernel can never
+    make a higher derivative wrong. `forward` may return NotImplemented for unsupported arguments: then the pair that
+    was registered before runs, and finally the definition. `rows` copies results that are not contiguous, for ops that
     promise contiguous results; the compiled fast path applies it, too. `whole`, if any, is a function of Tensors that
     takes the place of both: it calls other ops, which are recorded.
     """

@@ -16,9 +16,9 @@ __all__ = ['Rprop']
 class Rprop(UpdateRule):
     r"""Resilient backpropagation (PyTorch: ``torch.optim.Rprop``).
 
-    Every element has its own step size :math:`\Delta`, ``lr`` at first. It is multiplied by ``etas[1]`` where the
-    gradient has kept its sign and by ``etas[0]`` where it has changed it, within ``step_sizes``; where it has changed,
-    the gradient :math:`g` counts as zero this once.
+    Every element has its own step size :math:`\Delta`, ``lr`` at first. The step size is multiplied by ``etas[1]``
+    where the gradient has kept its sign and by ``etas[0]`` where it has changed it, within ``step_sizes``; where it has
+    changed, the gradient :math:`g` counts as zero this once.
 
     .. math::
         \theta \leftarrow \theta - \operatorname{sign}(g) \Delta

@@ -1,8 +1,8 @@
 """The compiled part of the package, built from native/ on install; None if there was no C compiler, or if it is older
 than its source.
 
-It also caches the memory of the package's large arrays (native/memory.c); arrays of the program itself, and all arrays
-without the compiled part, come from the system. So do the package's arrays with `TENSORGRAD_MEMORY=system`.
+The module also caches the memory of the package's large arrays (native/memory.c); arrays of the program itself, and all
+arrays without the compiled part, come from the system. So do the package's arrays with `TENSORGRAD_MEMORY=system`.
 `TENSORGRAD_INSTRUCTIONS` (AVX-512, AVX2 or baseline) names the best instructions to use if the processor has them.
 `TENSORGRAD_PURE=1`, or free-threaded Python, turns the compiled part off.
 """

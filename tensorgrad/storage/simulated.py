@@ -82,7 +82,7 @@ def memory_of(index: int) -> Memory:
 
 
 class SimulatedArray:
-    """An array that pretends to live on device `index`. It works with numbers and its own kind only."""
+    """An array that pretends to live on device `index`. The array works with numbers and its own kind only."""
 
     __slots__ = ("values", "index")
     __array_priority__ = 1000

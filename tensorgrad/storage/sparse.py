@@ -4,9 +4,10 @@ A pattern never changes, and its index arrays cannot be written to: they are che
 whatever is derived from them (the order of the places, rows, the transpose) is kept with it. Arrays of one pattern
 share it.
 
-A sparse storage class belongs to a dense one, on whose arrays it computes. It has no kernels of its own: an op runs by
-its rule in `SparseStorage.rules`, which says what it does in terms of patterns and of ops on values. A rule runs on
-arrays, for the backward sweep, and on Tensors, where the ops that it calls are recorded: so a rule needs no gradient.
+A sparse storage class belongs to a dense one, on whose arrays it computes. The class has no kernels of its own: an op
+runs by its rule in `SparseStorage.rules`, which says what it does in terms of patterns and of ops on values. A rule
+runs on arrays, for the backward sweep, and on Tensors, where the ops that it calls are recorded: so a rule needs no
+gradient.
 """
 from __future__ import annotations
 

@@ -12,9 +12,9 @@ def add_to_graph(func: Callable[..., Any], /, *args: Any, custom_name: str | Non
 
     Nodes may be nested in lists, tuples and dictionaries among the arguments; all else is constant.
 
-    The function is called while the graph is built: with fake tensors, or, if it reads values, with examples. It is
-    called again with another size of the batch, if that is unknown, when the shape of the result is requested.
-    AssertionError if there is no node.
+    The function is called while the graph is built: with fake tensors, or, if it reads values, with examples. The
+    function is called again with another size of the batch, if that is unknown, when the shape of the result is
+    requested. AssertionError if there is no node.
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.symbolic import Input, add_to_graph

@@ -50,7 +50,7 @@ def draw(graph: Graph, form: str, **options: Any) -> Any:
 class Graph:
     """A graph, ready to be looked at.
 
-    It shows itself in notebooks; `save` writes it to a file of any of its formats.
+    The drawing shows itself in notebooks; `save` writes it to a file of any of its formats.
     """
 
     def __init__(self, model: Model, shows: Shows | None = None, fold: bool = True, title: str = "",

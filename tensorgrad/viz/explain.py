@@ -53,8 +53,8 @@ class Explanation:
 
     `forward` and `steps` list the steps, `leaves` what arrives in the end; `keys` has the names of places in its
     `program`, `numbers` the steps of that which each step forward tells.
-    It prints as text, shows itself as a page in Jupyter, and `html()` or `save(path)` make that page, which walks
-    through the steps on the graph.
+    The explanation prints as text, shows itself as a page in Jupyter, and `html()` or `save(path)` make that page,
+    which walks through the steps on the graph.
     """
 
     def __init__(self, loss: Any, gradient: Any, tensors: Mapping[str, tuple[Any, Any]],

@@ -3,10 +3,11 @@ import pickle
 import warnings
 
 import pytest
+from support import needed
 
 import tensorgrad
 
-torch = pytest.importorskip("torch")
+torch = needed("torch")
 
 
 def both(function):

@@ -11,6 +11,8 @@ from tensorgrad.docs.reference import MODULES
 
 FOLDERS = ("tensorgrad", "tests", "benchmarks", "examples", "native", "scripts")
 OPENING = re.compile(r'^\s*r?"""(What|That|It|One|Whether|The same)\b.*', flags=re.MULTILINE)
+DOCSTRING = re.compile(r'^\s*r?"""(.*?)"""', flags=re.DOTALL | re.MULTILINE)
+LATER = re.compile(r"[.:] (What|That|It|One|Whether|The same) .{0,50}")
 ENDS = (".", "?", "!", "…", ":", ".)")
 
 
@@ -18,6 +20,15 @@ def test_docstrings_open_with_a_subject_or_a_verb():
     paths = (path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py")))
     found = [f"{path.relative_to(ROOT)}: {match[0].strip()}"
              for path in paths for match in OPENING.finditer(path.read_text(encoding="utf-8"))]
+    assert not found
+
+
+def test_sentences_open_with_a_subject():
+    """The first sentence is above; this is about those that follow in docstrings of the package."""
+    texts = ((path, text) for path in sorted((ROOT / "tensorgrad").rglob("*.py"))
+             for text in DOCSTRING.findall(path.read_text(encoding="utf-8")))
+    found = [f"{path.relative_to(ROOT)}: {match[0]}" for path, text in texts
+             for match in LATER.finditer(" ".join(text.partition(">>>")[0].split()))]
     assert not found
 
 

@@ -1,9 +1,10 @@
 """Emitters: for each target, the kernel calls that compute it.
 
 `@emits("relu")` or `@emits(Joined)` registers a function `emit(build, node, *operands, **params)`, where operands are
-`Value`s (arrays of the plan: shape, dtype, strides), numbers or None. It calls `build.call(kernel, *arguments)` with
-the arguments of the kernel's row in native/kernels.rows, and returns the Value of the node, or NotImplemented if the
-kernels do not serve these operands: then an emitter that was registered before is asked, at last Python runs the node.
+`Value`s (arrays of the plan: shape, dtype, strides), numbers or None. The function calls `build.call(kernel,
+*arguments)` with the arguments of the kernel's row in native/kernels.rows, and returns the Value of the node, or
+NotImplemented if the kernels do not serve these operands: then an emitter that was registered before is asked, at last
+Python runs the node.
 """
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ EMITTERS: dict[Any, list[Callable[..., Any]]] = {}
 def emits(*targets: Any) -> Callable[[Any], Any]:
     """Register a function as the emitter of ops, by their names, of functions, and of classes of targets.
 
-    It is asked before those that were registered earlier.
+    The function is asked before those that were registered earlier.
     """
     def register(emitter: Any) -> Any:
         for target in targets:

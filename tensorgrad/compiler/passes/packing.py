@@ -63,7 +63,7 @@ def serves(node: Node, target: Joined, state: set[Node]) -> bool:
 def share_packed(graph: Lowered) -> None:
     """Read rows of a packed matrix where rows of the matrix are read, so that nothing needs the matrix itself.
 
-    That takes longer, and saves memory if nothing else holds the matrix.
+    This takes longer, and saves memory if nothing else holds the matrix.
     """
     for pack in [node for node in graph.nodes if node.target == PackedWeight(True) and len(node.args) == 1]:
         w, = pack.args

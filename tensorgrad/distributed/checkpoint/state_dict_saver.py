@@ -57,8 +57,9 @@ def save(state_dict: STATE_DICT_TYPE, *, checkpoint_id: str | os.PathLike[str] |
 
     state_dict: nested dicts and lists. Objects with `state_dict` and `load_state_dict` at its top, such as modules, are
         saved by their `state_dict()`.
-    What several ranks have is written once; what one rank has, under a key of its own, is written too. checkpoint_id:
-    the folder. process_group: the ranks; None: all. no_dist=True: this process saves for itself. An older checkpoint in
+    Values that several ranks have are written once; what one rank has, under a key of its own, is written too.
+    checkpoint_id: the folder. process_group: the ranks; None: all. no_dist=True: this process saves for itself. An
+    older checkpoint in
         the folder stays whole until the new one is.
 
     Errors: CheckpointException on all ranks, if something fails on any.

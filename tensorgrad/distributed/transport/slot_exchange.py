@@ -115,8 +115,8 @@ class Rounds:
 
         Both give what they have written.
 
-        What `read(n)` writes is announced by the ring for n + 1 + AHEAD. `begun`: the collective has had a round
-        before.
+        The data that `read(n)` writes are announced by the ring for n + 1 + AHEAD. `begun`: the collective has had a
+        round before.
         """
         base, results = self.round, ()              # type: int, tuple[Any, ...]
         self.round += count

@@ -16,8 +16,8 @@ class EarlyStopping(Callback):
     """Stops when `monitor` has not improved by more than `min_delta` for `patience` checks in a row.
 
     mode: "min" or "max" is better. strict: a metric that is not logged is an error. check_finite: NaN or infinity
-    stops. stopping_threshold: good enough to stop; divergence_threshold: bad enough. It checks after each epoch, or,
-    where validations come within epochs, after each of those.
+    stops. stopping_threshold: good enough to stop; divergence_threshold: bad enough. The callback checks after each
+    epoch, or, where validations come within epochs, after each of those.
     """
 
     order = 1

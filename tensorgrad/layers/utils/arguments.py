@@ -143,7 +143,7 @@ def accepts_kwargs(function: Callable[..., Any]) -> bool:
 
 
 def is_signature_compatible(function: Callable[..., Any], *args: Any, **kwargs: Any) -> bool:
-    """Return True if a function can be called with these arguments. It is not called.
+    """Return True if a function can be called with these arguments. The function is not called.
 
     >>> is_signature_compatible(lambda a, *, b=1: 0, 1, b=2), is_signature_compatible(lambda a: 0)
     (True, False)

@@ -9,8 +9,8 @@ eight times faster. The tables remain the only source of truth.
 class Shortcut:
     """A class's descriptor for a name that an instance has registered.
 
-    It has no __set__, so attributes of the instance hide it; if the instance's table lacks the name, the lookup
-    continues as if the descriptor did not exist.
+    The descriptor has no __set__, so attributes of the instance hide it; if the instance's table lacks the name, the
+    lookup continues as if the descriptor did not exist.
     """
 
     __slots__ = ("owner", "name", "table")

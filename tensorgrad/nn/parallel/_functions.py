@@ -1,6 +1,6 @@
 """Steps of the tape that go from one device to several, and back.
 
-What one sends out, another gathers: each is the gradient of another.
+Each function gathers what its counterpart sends out: each is the gradient of another.
 """
 from __future__ import annotations
 

@@ -207,7 +207,7 @@ class Reducer:
             raise
 
     def start(self, bucket: Any, index: int) -> Any:
-        """Let a bucket travel: by the communication hook, or by an all-reduce. What to wait for."""
+        """Let a bucket travel: by the communication hook, or by an all-reduce. Return the work to wait for."""
         if self.hook is None:
             tensor = bucket.tensor()
             if index + 1 < len(self.buckets) or tensor.device.type != "cpu":

@@ -1,7 +1,8 @@
 """The table of operators, which the files of the families fill.
 
 An operator is a function `f(*inputs, **attributes)` of tensors. Absent inputs are None; attributes are numbers,
-strings, lists, tensors, or for graphs callables. It returns a tensor, or a tuple if the operator has several results.
+strings, lists, tensors, or for graphs callables. The function returns a tensor, or a tuple if the operator has several
+results.
 """
 from __future__ import annotations
 

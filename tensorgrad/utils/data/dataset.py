@@ -24,8 +24,8 @@ T_co = TypeVar('T_co', covariant=True)
 class Dataset(Generic[T_co]):
     """Base class of datasets with indexed samples (PyTorch: ``torch.utils.data.Dataset``).
 
-    A subclass defines ``__getitem__`` and, for most samplers, ``__len__``. It may also define ``__getitems__``, which
-    returns the samples of a list of indices. The sum of datasets is their :class:`ConcatDataset`.
+    A subclass defines ``__getitem__`` and, for most samplers, ``__len__``. The class may also define ``__getitems__``,
+    which returns the samples of a list of indices. The sum of datasets is their :class:`ConcatDataset`.
 
     >>> from tensorgrad.utils.data import Dataset
     >>> class Squares(Dataset):

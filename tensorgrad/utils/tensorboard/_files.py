@@ -44,8 +44,8 @@ def _tables() -> tuple[Any, list[list[int]]]:
 
 
 def crc32c(data: bytes) -> int:
-    """Return the checksum CRC-32C. It is linear: the bytes of a block contribute independently, and the checksum so far
-    to its first four bytes.
+    """Return the checksum CRC-32C. The checksum is linear: the bytes of a block contribute independently, and the
+    checksum so far to its first four bytes.
 
     >>> hex(crc32c(b"123456789"))
     '0xe3069283'

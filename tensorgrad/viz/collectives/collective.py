@@ -13,7 +13,7 @@ class Collective:
     """A collective that was run: its steps, what each rank has in the end, and how long it takes on a network.
 
     `begin` and `steps` have the cells of all ranks before and after each step, `results` the tensors of all ranks (None
-    for a rank that gets no result), `seconds` the time by the model of `network`. It prints as text; `html()` and
+    for a rank that gets no result), `seconds` the time by the model of `network`. The run prints as text; `html()` and
     `save(path)` make a page of it.
     """
 

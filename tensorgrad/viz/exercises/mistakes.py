@@ -16,7 +16,7 @@ LEAST = 0.05        # a mistake changes a gradient by such a share of its size
 class Shown(NamedTuple):
     """A backward as it is shown: for each line what has arrived, and which of them is wrong, with what should be there.
 
-    It starts from `times` the gradient of the exercise.
+    The backward begins with `times` the gradient of the exercise.
     """
 
     totals: list[Any]

@@ -18,9 +18,9 @@ SIDE = 360
 class Boundary:
     """Points of shape (n, 2) and their n labels; `draw` asks the module about a grid around them.
 
-    One output decides at 0, or at 0.5 after a last `nn.Sigmoid`, between the lower and the higher label; of several the
-    greatest one is the class, whose number is the label. The module runs in evaluation mode, without gradients, and is
-    left in the modes it had.
+    A single output decides at 0, or at 0.5 after a last `nn.Sigmoid`, between the lower and the higher label; of
+    several the greatest one is the class, whose number is the label. The module runs in evaluation mode, without
+    gradients, and is left in the modes it had.
     """
 
     def __init__(self, module: Any, points: Any, labels: Any) -> None:

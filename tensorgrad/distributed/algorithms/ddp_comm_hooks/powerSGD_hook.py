@@ -3,7 +3,7 @@
 T. Vogels, S. P. Karimireddy, M. Jaggi (2019), https://arxiv.org/abs/1905.13727
 
 A gradient M of n × m becomes P Qᵀ, with r columns in P and Q: with Q of the step before, P is the orthogonalized mean
-of M Q over the processes, and Q the mean of Mᵀ P. What that leaves out is added to the gradient of the next step.
+of M Q over the processes, and Q the mean of Mᵀ P. The remainder is added to the gradient of the next step.
 """
 from __future__ import annotations
 

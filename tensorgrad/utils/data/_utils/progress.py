@@ -80,7 +80,7 @@ def fingerprint(item: Any) -> int | None:
 class Progress:
     """The place of an iteration in its epoch.
 
-    It holds no reference to the source, because the loader outlives the iterator.
+    The object holds no reference to the source, because the loader outlives the iterator.
     """
 
     __slots__ = ('followed', 'complete', 'watching', 'when', 'iterated', 'streams', 'draws', 'plain', 'shared', 'taken',
