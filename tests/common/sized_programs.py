@@ -63,12 +63,14 @@ STEPS = [
     "h = h.tile(({a} % 2 + 1,))",
 ]
 AS_MATRIX = "    h = h.reshape(h.shape[0], -1) if h.ndim > 1 else h.reshape(1, -1)"
-STEPS += ["h = h + torch.full((h.shape[1],), {a})", "h = torch.full((2, 2), {a}) * 1", "h = (h.long() * {a}).float()",
+STEPS += ["h = h + torch.full((h.shape[1],), {a})", "h = torch.full((2, 2), {a}) * 1",
+          "h = ((h * 0).long() + {a}).float()",
           "h = torch.where(h > 0, {a}, 0) + h", "h = h.clamp({a} - 3, {a} + 2)", "h = torch.arange({a}, {a} + 3)",
-          "h = h.long() // ({a} + 20)", "h = h.fill_({a})", "h = torch.full_like(h, {a} / 2)", "h = h.float() % 5"]
+          "h = (h * 0 + 7).long() // ({a} + 20)", "h = h.clone().fill_({a})", "h = torch.full_like(h, {a} / 2)",
+          "h = h.float() % 5"]
 RESULTS = ["return h", "return h, h.shape[0]", "return {{'h': h, 'n': {a}}}", "return [h, {a} / 2, h.shape]",
            "return h.sum(), {c}",
-           "return torch.full((2,), {a}), h.long() + {a}, h.half() * {a}, torch.arange({a} % 4 + 1)"]
+           "return torch.full((2,), {a}), (h * 0).long() + {a}, h.half() * {a}, torch.arange({a} % 4 + 1)"]
 
 
 def expression(rng: random.Random, depth: int = 2) -> str:
