@@ -381,18 +381,18 @@ def _assign(target: Any, value: Any) -> None:
 
 def put(target: Any, waiting: Any, value: Any, accumulate: bool = False) -> None:
     """Write, or add, a value at index tensors, in place."""
-    if CLASSES and among((target, value, *waiting)):
-        def index_put(x: Any, indices: Any, value: Any, accumulate: bool = False) -> Any:
-            return apply(OPS["index_put"], x, value, *as_template(x, indices, inside=False)[1], template=as_template(
-                x, indices, inside=False)[0], accumulate=accumulate)
-        class_hooks.written(target, index_put, (list(waiting), value, *[True] * accumulate), {})
-        return
     if value.array.size == 1 and (masks := [t for t in waiting if t is not None and is_hollow(t) and _is_mask(t)]):
         _inplace.overwrite(target, move(target, type(masks[0]._storage)))       # it fits, wherever the mask is true
         return
     if (value.array.size == 1 and not accumulate and is_unknown(waiting[-1]) and _is_mask(waiting[-1])
             and all(t is None for t in waiting[:-1])):
         _put_at_mask(target, waiting[-1], len(waiting) - 1, value)
+        return
+    if CLASSES and among((target, value, *waiting)):
+        def index_put(x: Any, indices: Any, value: Any, accumulate: bool = False) -> Any:
+            return apply(OPS["index_put"], x, value, *as_template(x, indices, inside=False)[1], template=as_template(
+                x, indices, inside=False)[0], accumulate=accumulate)
+        class_hooks.written(target, index_put, (list(waiting), value, *[True] * accumulate), {})
         return
     if mode.record and node_of(target) is not None:
         _inplace.check(target)

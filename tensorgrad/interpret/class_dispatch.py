@@ -140,7 +140,7 @@ def run(op: Any, args: Any, params: Any) -> Any:
             _record(op, args, edges, needs, params, outs)
         return outs
     if not isinstance(result, TensorBase):
-        if result is not None:
+        if result is not None and not isinstance(result, (bool, int, float, complex)):
             raise RuntimeError(f"Unable to cast Python instance of type {type(result)} to C++ type 'at::Tensor'")
         return result
     if any(result is a for a in args):

@@ -162,8 +162,10 @@ def results_written_to_wrappers(torch):
     log, leaf = [*Kept.log], Boxed(torch.ones(2), requires_grad=True)
     (leaf * 2).sum().backward()
     first = leaf.grad
+    masked = leaf * 1
+    masked[masked > 5] = 0.0            # a wrapper as the mask, recorded
     (leaf * 3).sum().backward()
-    return ([out.held for out in outs], plain, log, leaf.grad is first, first.held,
+    return ([out.held for out in outs], plain, log, leaf.grad is first, first.held, masked.held,
             attempt(lambda: torch.add(leaf, 1, out=outs[0])))
 
 
