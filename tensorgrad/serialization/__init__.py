@@ -44,6 +44,7 @@ from ._options import (
     set_default_mmap_options,
     skip_data,
 )
+from ._options import own as _serialization_tls
 from ._pickler import pickled
 from ._rebuild import _layout as _get_layout
 from ._rebuild import module_of

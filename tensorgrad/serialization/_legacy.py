@@ -141,7 +141,7 @@ class Reader:
         data = bytearray(size)
         if _fill(self.file, memoryview(data)) != size:
             raise damaged(f"the storage {key} is cut off")
-        if not own.skip:
+        if not own.skip_data:
             if typed.dtype.name == "bool" and size and max(data) > 1:
                 data = bytearray((np.frombuffer(data, np.uint8) != 0).tobytes())
             typed._untyped_storage.copy_(UntypedStorage._over(np.frombuffer(data, np.uint8)))

@@ -36,8 +36,8 @@ class LoadEndianness(enum.Enum):
 class OfThread(threading.local):
     """The options that are per thread."""
 
-    skip: bool = False          # values are left out
-    materialize: bool = False   # and fake tensors are written as real ones
+    skip_data: bool = False     # values are left out
+    materialize_fake_tensors: bool = False      # and fake tensors are written as real ones
     later: list[Any] | None = None      # what to do once the values of the tensors are read, if they come later
     encoding: str = "utf-8"     # of the texts of Python 2; "bytes" keeps them as bytes
 
@@ -132,15 +132,15 @@ class skip_data(_Setting):
     https://pytorch.org/docs → torch.serialization.skip_data
     """
 
-    _of, _name = own, "skip"
+    _of, _name = own, "skip_data"
 
     def __init__(self, materialize_fake_tensors: bool = False) -> None:
         self.materialize_fake_tensors = materialize_fake_tensors
 
     def __enter__(self) -> None:
         self._set(True)
-        self._materialized, own.materialize = own.materialize, self.materialize_fake_tensors
+        self._materialized, own.materialize_fake_tensors = own.materialize_fake_tensors, self.materialize_fake_tensors
 
     def __exit__(self, *exception: Any) -> None:
         super().__exit__(*exception)
-        own.materialize = self._materialized
+        own.materialize_fake_tensors = self._materialized

@@ -84,7 +84,7 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined,misc]
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, Tensor):
             if obj.is_nested:       # its class says how it is pickled
-                if own.skip:
+                if own.skip_data:
                     raise RuntimeError("Cannot serialize nested tensor under skip_data context manager, file an issue "
                                        "if you need this feature")
                 return NotImplemented
@@ -149,13 +149,13 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined,misc]
         if not tensor.is_leaf:
             tensor = tensor.detach().requires_grad_(tensor.requires_grad)
         if tensor.is_meta:
-            if own.skip:
+            if own.skip_data:
                 warn("Serializing tensors on the meta device under skip_data context manager is a no-op")
             return META, (tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.requires_grad)
         if tensor._storage.dense is not None:
             return SPARSE, (tensor.layout, _parts(tensor.as_subclass(Tensor)))
         kind = BY_DTYPE.get(tensor.dtype.name, UNTYPED)
-        if own.materialize and type(tensor._storage).label == "FakeTensor":
+        if own.materialize_fake_tensors and type(tensor._storage).label == "FakeTensor":
             memory, offset, stride = shared(tensor).memory, tensor.storage_offset(), tensor.stride()
             reference = self._stored((id(memory), "fake"), memory, kind, location_tag(tensor), memory.nbytes,
                                      lambda: np.zeros(memory.nbytes, np.uint8))
@@ -172,7 +172,7 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined,misc]
         """
         start = (place, address(line)) if line.size else ("empty", next(self._empty))
         return self._stored(start, line, kind, place, int(line.size),
-                            lambda: np.zeros_like(host) if own.skip else host)
+                            lambda: np.zeros_like(host) if own.skip_data else host)
 
     def _stored(self, start: Any, memory: Any, kind: StorageType, place: str, nbytes: int, values: Any) -> Reference:
         """Return the reference to the block at `start`, and keep its values for the file when it is the first one."""

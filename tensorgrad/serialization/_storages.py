@@ -60,7 +60,7 @@ class Records:
         return typed
 
     def _bytes(self, key: str) -> Any:
-        if own.skip:
+        if own.skip_data:
             return np.zeros(self._archive.size(self.PATH.format(key)), np.uint8)
         return np.frombuffer(self._archive.memory(self.PATH.format(key)), np.uint8)
 

@@ -222,6 +222,7 @@ def test_settings_of_reading(tmp_path):
     with tg._subclasses.FakeTensorMode():
         fake = tg.randn(2, 3)
     with s.skip_data(materialize_fake_tensors=True):
+        assert s._serialization_tls.skip_data and s._serialization_tls.materialize_fake_tensors
         file = written(tg, [fake, fake[1], fake.T, tg.ones(2)])
     loaded = tg.load(file)
     assert loaded[2].shape == (3, 2) and loaded[3].tolist() == [0, 0]
