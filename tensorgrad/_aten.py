@@ -53,6 +53,9 @@ class OpOverload:
     def __repr__(self) -> str:
         return f"<OpOverload(op='{self.namespace}.{self._opname}', overload='{self._overloadname}')>"
 
+    def __deepcopy__(self, memo: Any) -> OpOverload:
+        return self
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if ASKING and state.classes and (found := overriding((*args, *kwargs.values()))):
             return asked(self, found, args, kwargs)
@@ -71,6 +74,9 @@ class OpOverloadPacket:
 
     def __repr__(self) -> str:
         return f"<OpOverloadPacket(op='{self}')>"
+
+    def __deepcopy__(self, memo: Any) -> OpOverloadPacket:
+        return self
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if ASKING and state.classes and (found := overriding((*args, *kwargs.values()))):

@@ -638,7 +638,10 @@ def _step_name(tensor: Any) -> str | None:
 
 def _as_param(tensor: Any, text: str) -> str:
     """Return the repr of a tensor, which says if a tensor of a subclass is a parameter."""
-    return f"Parameter({text})" if "_is_param" in tensor.__dict__ else text
+    kind = type(tensor)
+    marked = "_is_param" in tensor.__dict__ or (
+        kind not in PLAIN and any(base in PLAIN for base in kind.__mro__ if base is not Tensor))
+    return f"Parameter({text})" if marked else text
 
 
 def _other_repr(tensor: Any) -> str:

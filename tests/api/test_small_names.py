@@ -113,6 +113,7 @@ def test_overloads_are_keys():
     aten = _ops.ops.aten
     assert aten.add.Tensor is aten.add.Tensor is not aten.add.Scalar and aten.add.Tensor.overloadpacket is aten.add
     assert aten.add.Tensor._overloadpacket is aten.add
+    assert copy.deepcopy([aten.add, aten.add.Tensor]) == [aten.add, aten.add.Tensor]
     assert isinstance(aten.mul.Tensor, _ops.OpOverload) and isinstance(aten.mul, _ops.OpOverloadPacket)
     assert not hasattr(aten.mul, "_no_overload")
 

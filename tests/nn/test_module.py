@@ -15,6 +15,7 @@ import tensorgrad
 @cases(
     lambda torch: repr(torch.nn.Parameter(torch.zeros(2))),
     lambda torch: repr(torch.nn.Parameter(torch.ones(1, 2), requires_grad=False)),
+    lambda torch: repr(type("Own", (torch.nn.Parameter,), {})(torch.zeros(2))),
     lambda torch: torch.nn.Parameter(torch.zeros(2)) * 2,
     lambda torch: torch.nn.Parameter(torch.zeros(2)).detach(),
     lambda torch: torch.nn.Parameter(torch.zeros(2)).data,
