@@ -18,7 +18,6 @@ from ..ops.base import OPS
 from ..runtime.numpy_state import compute
 from ..storage.cpu import NumpyStorage
 from . import comparison, math, matrix, pointwise
-from ._halves import once_rounded
 
 
 def operand(value: Any) -> Any:
@@ -144,23 +143,15 @@ def with_lane(op: str, general: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
-@once_rounded
-def _reciprocal_times(b: Any, a: Any) -> Any:
-    return xp.multiply(xp.reciprocal(b), a)
-
-
 def _reflected_divide(b: Tensor, a: Any) -> Tensor:
-    if type(a) in NUMBERS and a == 1:
-        return xp.reciprocal(b)
-    if isinstance(a, Tensor):
-        return _reciprocal_times(b, a)
+    """Return (1 / b)·a, rounded twice as in PyTorch."""
     if isinstance(a, np.ndarray):
         try:
             return xp.reciprocal(_self(b)) * a
         except TypeError:
             return NotImplemented
-    a = operand(a)
-    return NotImplemented if a is NotImplemented else xp.divide(a, _self(b))
+    a = a if isinstance(a, Tensor) else operand(a)
+    return NotImplemented if a is NotImplemented else math.mul(xp.reciprocal(_self(b)), a)
 
 
 def _matmul(a: Any, b: Any) -> Any:

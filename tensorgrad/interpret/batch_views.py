@@ -17,7 +17,6 @@ from ..core.mode import mode
 from ..core.tape import Origin, node_of, root_of
 from ..ops.base import OPS
 
-
 # the views by which tensors of two dtypes share memory
 PARTS = {pair: name for real, whole in ("fF", "dD") for pair, name in (
     ((whole, real), "view_as_real"), ((real, whole), "view_as_complex"))}

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..core.dispatch import OpDispatch
+from .shape_arrays import writeable
 
 EXACT = float(1 << 53)      # integers below this are exact in double precision
 ONE_BY_ONE = range(2, 4)    # rows that are multiplied one by one
@@ -103,15 +104,15 @@ def get_slice(x: Any, index: Any) -> Any:
 def broadcast_to(x: Any, shape: Any) -> Any:
     """Broadcast by a view with zero strides, in a fraction of the microseconds that NumPy's function takes."""
     if not isinstance(x, (np.ndarray, np.generic)) or not x.flags.c_contiguous or x.dtype.kind == "V" or not x.size:
-        return np.broadcast_to(x, shape)
+        return writeable(np.broadcast_to(x, shape))
     lead = len(shape) - x.ndim
     steps = [0] * lead
     for n, m, step in zip(x.shape, shape[lead:], x.strides):
         if n != m and n != 1:
-            return np.broadcast_to(x, shape)
+            return writeable(np.broadcast_to(x, shape))
         steps.append(step if n == m else 0)
     if x.ndim and 1 in shape[:lead]:    # a new axis of length 1 has a step as if it were longer
         for axis in reversed(range(lead)):
             if shape[axis] == 1:
                 steps[axis] = shape[axis + 1] * steps[axis + 1]
-    return np.ndarray(shape, x.dtype, x, 0, steps) if lead >= 0 else np.broadcast_to(x, shape)
+    return np.ndarray(shape, x.dtype, x, 0, steps) if lead >= 0 else writeable(np.broadcast_to(x, shape))
