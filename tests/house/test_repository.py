@@ -17,7 +17,7 @@ import tensorgrad
 from tensorgrad.messages.extras import EXTRAS as INSTALLED
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-MOST_BYTES, MOST_LINES = 3_350_000, 800
+MOST_BYTES, MOST_LINES = 3_360_000, 800
 EXTRAS = {"viz", "plot", "cuda12", "cuda13", "bfloat16", "experiment", "mpi", "mpich", "onnx", "tensorboard", "yaml",
           "oracle", "beside", "test"}
 FOLDERS = ["tensorgrad", "native", "tests", "examples", "benchmarks", "scripts", ".ci"]
