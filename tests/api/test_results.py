@@ -203,3 +203,14 @@ def test_bags_that_are_refused_leave_the_table_as_it_was():
         tensorgrad.nn.functional.embedding_bag(tensorgrad.arange(4), table, tensorgrad.tensor([0, 3, 2, 4]),
                                                max_norm=1.0)
     assert (table == 7).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int64"])
+def test_numbers_divided_by_tensors_are_rounded_twice(dtype):
+    def program(torch):
+        x = torch.arange(1, 60).to(getattr(torch, dtype))
+        found = [a / x for a in (1, 3, 2.5, True)]
+        if dtype != "int64":
+            found += [x.__rtruediv__(x.flip(0)), (3 / x.requires_grad_()).grad_fn.name()]
+        return found
+    same(program, rtol=0, atol=0)

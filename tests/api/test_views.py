@@ -203,3 +203,12 @@ def test_second_gradients_of_a_write_to_an_imaginary_part():
     x = tensorgrad.tensor([1 + 2j, 2 - 1j], dtype=tensorgrad.complex128, requires_grad=True)
     assert tensorgrad.autograd.gradcheck(write, x, check_forward_ad=True)
     assert tensorgrad.autograd.gradgradcheck(write, x)
+
+
+def test_a_slice_of_an_expanded_transpose_may_be_written_to():
+    def program(torch):
+        x = torch.arange(12.).reshape(3, 4)
+        x.T.expand(2, 4, 3)[1].mul_(2)
+        x.T.expand(2, 4, 3)[0, 1:].reshape(3, 3).fill_(1)
+        return x
+    same(program)
