@@ -1,4 +1,4 @@
-"""fvcore, thop, ptflops, torchsummary: operations and parameters of models, counted by tracing and by hooks."""
+"""thop, ptflops, torchsummary: operations and parameters of models, counted by hooks and by a mode of operators."""
 import contextlib
 import io
 import warnings
