@@ -10,6 +10,7 @@ import sys
 from collections import deque
 from collections.abc import Iterator
 from functools import cache, partial
+from opcode import opmap
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -24,6 +25,8 @@ from .guards import checksum, same
 DEEPEST, MOST = 6, 20_000       # the depth to which objects are followed, and the most that are followed
 LONGEST, LARGEST = 1024, 1 << 20        # larger containers and arrays are compared by identity alone
 IMMUTABLE = (str, bytes, int, float, complex, type(None), type, BuiltinFunctionType, np.dtype, CodeType, range, slice)
+LOAD_GLOBAL = opmap["LOAD_GLOBAL"]
+BY_NAME = frozenset(opmap[name] for name in ("STORE_GLOBAL", "DELETE_GLOBAL", "LOAD_NAME"))
 GENERATOR = "bit_generator", "getstate", "initial_seed"      # NumPy's, Python's and tensorgrad's have one of these
 GLOBAL_HOOKS = [f"_global_{name}_hooks" for name in ("forward_pre", "forward", "backward_pre", "backward")]
 HOOKS = "_forward_pre_hooks _forward_hooks _backward_hooks _backward_pre_hooks".split()
@@ -243,7 +246,7 @@ class Surroundings:
         self._named.add(key)
         self._seen[id(code)] = code
         words = frozenset(_words(code))
-        found = tuple(name for name in words if name in scope)
+        found = tuple(name for name in frozenset(_globals(code)) if name in scope)
         if found:
             self.places.append(Place("global", scope, found))
         for name in found:
@@ -283,6 +286,22 @@ def _words(code: CodeType) -> Iterator[str]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _words(constant)
+
+
+def _globals(code: CodeType) -> Iterator[str]:
+    """Yield the names that code and the functions inside it use as globals."""
+    names = code.co_names
+    if len(names) > 127:                # the number of a name may take two steps
+        yield from names
+    else:
+        for step, number in zip(code.co_code[::2], code.co_code[1::2], strict=True):
+            if step == LOAD_GLOBAL:
+                yield names[number >> 1]
+            elif step in BY_NAME:
+                yield names[number]
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _globals(constant)
 
 
 def _joined(title: str, name: Any) -> str:

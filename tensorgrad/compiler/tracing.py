@@ -38,6 +38,7 @@ WARN = warnings.warn
 QUIET = frozenset({"fspath", "get_ident", "allocate_lock", "RLock"})      # functions of OUTSIDE without effects
 LOCKING = frozenset({"__enter__", "__exit__", "acquire", "release", "locked"})       # of locks: cached properties do
 ASKING = frozenset({"print", "input", "open", "breakpoint"})         # of the builtin functions
+STANDARD = linecache.__file__.removesuffix("linecache.py")               # the folder of Python's own modules
 READERS = (linecache.__file__, tokenize.__file__)        # read the lines of programs, for the texts of errors
 OUTSIDE = frozenset({"_io", "io", "posix", "nt", "time", "_socket", "_random", "random", "_posixsubprocess", "mmap",
                      "_datetime", "datetime", "_thread", "select", "_queue", "_sqlite3", "_signal"})
@@ -172,6 +173,8 @@ class Trace:
         if own is None:
             own = ours[file] = file.startswith(_own())
         self._codes[code] = own or file in READERS
+        if here.recorder.sizes is not None and not self._codes[code] and _asks_types(code):
+            raise Stopped(Reason("may ask a size for its type", user_line()))
         self.words.update(code.co_names)
         self.words.update(text for text in code.co_consts if type(text) is str)
 
@@ -186,6 +189,15 @@ class Trace:
         if outside or module == "builtins" and name in ASKING:
             raise Stopped(Reason(f"calls {name if module == 'builtins' else f'{module}.{name}'}", user_line(),
                                  breaks=True))
+
+
+def _asks_types(code: CodeType) -> bool:
+    """Return True if code of the program, or of a package, calls `type`: a symbolic size is no `int` for it."""
+    if "type" not in code.co_names or code.co_filename.startswith(STANDARD) and "-packages" not in code.co_filename:
+        return False
+    import dis
+    return any(step.argval == "type" and step.opname in ("LOAD_GLOBAL", "LOAD_NAME")
+               for step in dis.get_instructions(code))
 
 
 def _profile_again(function: Any) -> None:

@@ -22,11 +22,12 @@ from .lines import CannotLower, ReadsValues, user_line
 from .recorded import Recorded, applied, clock, is_array, template_of, without_masks
 from .recorder import running
 from .steps import Item
-from .symbolic_sizes import plain, plainly, symbolic
+from .symbolic_sizes import fixed, plain, plainly, symbolic
 
 runner = cache(_runner)
 OWN = f"{__name__.partition('.')[0]}.ops."
 CLONE, COPIED, GET_SLICE, SET_VIEW = OPS["clone"], OPS["copied"], OPS["get_slice"], OPS["set_view"]
+UNBIND = OPS["unbind"]
 COPIES = CLONE, COPIED, OPS["channels_last"]         # these keep the values, and are no steps
 
 
@@ -54,6 +55,8 @@ def recorded(recorder: Any, op: Any, args: Any, params: Any) -> Any:
     operands = tuple(Recorded(a) if isinstance(a, np.ndarray) else a for a in operands)
     varies = recorder.sizes is not None and (
         any(symbolic(a.shape if type(a) is Recorded else a) for a in operands) or symbolic(params))
+    if varies and op is UNBIND:
+        fixed(operands[0].shape[params["axis"]])        # there are as many results
     results, known = compute(op, operands, params, varies)
     arrays = [a for a in operands if type(a) is Recorded]
     if op in COPIES and recorder.sizes is None:

@@ -31,7 +31,8 @@ STEPS = [
     "h = h.view(h.shape[0], -1)", "h = F.pad(h, (0, -h.shape[1] % 4))", "h = torch.cat([h, h.flip(0)], 0)",
     "h = h[:, :max(1, h.shape[1] // 2)]", "h = h[h.shape[0] // 2:]", "h = h + torch.arange(h.shape[1])",
     "h = h * (torch.arange(h.shape[0])[:, None] < {a})", "h = h.topk(h.shape[1] // 2 + 1, 1)[0]", "h = h.cumsum(0)",
-    "h = sum(h[:, i] for i in range(h.shape[1]))", "h = h @ h.T",
+    "h = sum(h[:, i] for i in range(h.shape[1]))", "h = torch.stack([row * i for i, row in enumerate(h)])",
+    "h = h @ h.T",
     "h = torch.tril(torch.ones(h.shape[0], h.shape[0])) @ h",
     "h = h.masked_fill(torch.ones_like(h).triu(1) > 0, {a})", "h = torch.cat(h.split(max(1, h.shape[0] // 2)), 1)[:2]"
     " if h.shape[0] % 2 == 0 else h", "h = torch.stack([each.sum() for each in h.chunk(3)])",

@@ -15,6 +15,7 @@ import weakref
 from collections import namedtuple
 from contextlib import redirect_stdout
 from functools import cached_property
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -660,3 +661,15 @@ def test_an_error_of_the_program_is_raised_though_its_text_reads_a_file():
     linecache.clearcache()
     with pytest.raises(RuntimeError, match="^mat1 and mat2 shapes cannot be multiplied"):
         torch.compile(lambda x: x @ torch.ones(3, 2), fullgraph=True)(torch.ones(2, 2))
+
+
+def test_globals_named_like_attributes_are_not_guarded():
+    scope = {"by": 1, "scale": 3.}
+    exec("def function(x, given):\n    return x * given.by * scale", scope)
+    given = SimpleNamespace(by=2)
+    compiled, x = torch.compile(scope["function"]), torch.ones(2)
+    for scope["by"] in range(3):
+        assert compiled(x, given).tolist() == [6., 6.]
+    assert len(compiled.explain().graphs) == 1
+    scope["scale"] = 5.
+    assert compiled(x, given).tolist() == [10., 10.]

@@ -95,6 +95,7 @@ ASKING = {
     "float": lambda x: x * float(x.shape[0]) ** 0.5, "int": lambda x: x + int(x.shape[0] * 0.5),
     "least": lambda x: F.pad(x, (max(0, 6 - x.shape[0]), min(x.shape[0], 7))),
     "pieces": lambda x: torch.cat(x.split(3)[::-1]) + 0, "repeated list": lambda x: x + len([0] * x.shape[0]),
+    "unbound": lambda x: sum(row * i for i, row in enumerate(x)), "type": lambda x: x + (type(x.shape[0]) is int),
     "index": lambda x: x + range(100)[x.shape[0]], "bool": lambda x: x * 2 if x.shape[0] - 3 else x + 1,
     "shape": lambda x: x * 2 if x.shape == (3,) else x + 1, "sorted": lambda x: x + sorted([4, x.shape[0], 6])[1],
 }
