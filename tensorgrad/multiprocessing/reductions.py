@@ -182,11 +182,13 @@ def _storages(storage: Any, line: Any) -> list[Any]:
 def _family(tensor: Any, storages: list[Any]) -> list[Any]:
     """Return the tensors that share this one's memory.
 
-    If there are others, the garbage collector's list of objects is searched.
+    If there are others, the garbage collector's list of objects is searched, after `gc.unfreeze()`: objects that it was
+    told to leave out may be such tensors.
     """
     if len(storages) == 1 and (tensor._storage.memory is None or _references(tensor) == _references_of_one()):
         return [tensor]
     kinds, memories = {id(s) for s in storages}, {id(s.memory) for s in storages if s.memory is not None}
+    gc.unfreeze()
     return [t for t in gc.get_objects() if issubclass(type(t), TensorBase)
             and (id(t._storage) in kinds or id(t._storage.memory) in memories)]
 

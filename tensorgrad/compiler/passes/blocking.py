@@ -41,7 +41,7 @@ CONVOLUTIONS = ("convolution", "convolution_input")
 FAR = 256                           # the largest window and step: rows are copied with their border
 FEW = 32                            # with fewer tiles, Winograd's weights are used only if they have
 SMALL = 64                          # at most so many pairs of blocks
-MANY = 128                          # with so many tiles, making the weights of points in each run takes up to 2 % of it
+MANY = 192                          # with so many tiles, making the weights of points in each run takes up to 4 % of it
 FIRST = 4                           # a first layer has at most so many channels: it reads pictures as they are
 NARROW = 4                          # results with at most so many channels would fill vectors with zeros
 
