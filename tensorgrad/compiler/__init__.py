@@ -31,11 +31,11 @@ def compile(model: Any = None, *, fullgraph: bool = False, dynamic: Any = None, 
     `_torchdynamo_orig_callable`. Without either, a decorator is returned. Classes, and anything with `disable=True`,
     are returned as they are.
 
-    Parameters: fullgraph: Unsupported is raised where a graph cannot hold the program. dynamic: one graph for
-        all sizes of the inputs from the start (True), for those that have had two values (None), or for none (False).
-        backend: "inductor", this package's
-        executable; "eager" and "aot_eager" run the program as it is; a function is called with a GraphModule and
-        example inputs, and returns what runs in its place. freeze: let go of the originals of packed parameters.
+    Parameters: fullgraph: Unsupported is raised where a graph cannot hold the program. dynamic: one graph for all
+        sizes of the inputs from the start (True), for those that have had two values (None), or for none (False).
+        backend: "inductor", this package's executable; "eager" and "aot_eager" run the program as it is; a function is
+        called with a GraphModule and example inputs, and returns what runs in its place. freeze: let go of the
+        originals of packed parameters.
     Raises: InvalidBackend for another name; RuntimeError for mode and options together, or an unknown mode
     https://pytorch.org/docs → torch.compile
 
