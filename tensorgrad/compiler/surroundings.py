@@ -25,6 +25,7 @@ from .guards import checksum, same
 DEEPEST, MOST = 6, 20_000       # the depth to which objects are followed, and the most that are followed
 LONGEST, LARGEST = 1024, 1 << 20        # larger containers and arrays are compared by identity alone
 IMMUTABLE = (str, bytes, int, float, complex, type(None), type, BuiltinFunctionType, np.dtype, CodeType, range, slice)
+CONTAINERS: tuple[type[Any], ...] = dict, list, tuple, deque, set
 LOAD_GLOBAL = opmap["LOAD_GLOBAL"]
 BY_NAME = frozenset(opmap[name] for name in ("STORE_GLOBAL", "DELETE_GLOBAL", "LOAD_NAME"))
 GENERATOR = "bit_generator", "getstate", "initial_seed"      # NumPy's, Python's and tensorgrad's have one of these
@@ -140,7 +141,7 @@ class Surroundings:
         elif isinstance(value, partial):
             for part in (value.func, value.args, value.keywords):
                 self.value(part, title, depth + 1)
-        elif isinstance(value, (dict, list, tuple, deque, set)):
+        elif isinstance(value, CONTAINERS):
             self.container(value, title, depth)
         elif isinstance(value, np.ndarray):
             if value.nbytes <= LARGEST:
@@ -159,11 +160,13 @@ class Surroundings:
         self.tensors[name] = tensor
 
     def container(self, value: Any, title: str, depth: int) -> None:
-        if len(value) > LONGEST:
+        """Note the parts of a container, by the methods of Python's own classes: subclasses may override them."""
+        kind = next(each for each in CONTAINERS if isinstance(value, each))
+        if kind.__len__(value) > LONGEST:
             return
-        if not isinstance(value, tuple):
+        if kind is not tuple:
             self.places.append(Place(title, value))
-        for key, part in list(value.items() if isinstance(value, dict) else enumerate(value)):
+        for key, part in list(dict.items(value) if kind is dict else enumerate(kind.__iter__(value))):
             self.value(part, _joined(title, key), depth + 1)
 
     def object(self, value: Any, title: str, depth: int) -> None:

@@ -673,3 +673,16 @@ def test_globals_named_like_attributes_are_not_guarded():
     assert len(compiled.explain().graphs) == 1
     scope["scale"] = 5.
     assert compiled(x, given).tolist() == [10., 10.]
+
+
+def test_containers_with_odd_methods_are_followed():
+    class Pair(tuple):
+        def __len__(self):
+            raise NotImplementedError
+
+        __iter__ = __len__
+
+    model = nn.Linear(2, 2)
+    model.pair = Pair([3, torch.ones(2)])
+    model.forward = lambda x: x * model.pair[0] + model.pair[1]
+    assert torch.compile(model)(torch.ones(2)).tolist() == [4., 4.]
