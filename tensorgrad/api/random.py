@@ -664,8 +664,8 @@ def random_(input: Tensor, *args: Any, generator: Generator | None = None, to: i
     """
     if is_own(input) and node_of(input) is None:
         named = keywords | ({} if to is None else {"to": to})
-        return _drawn_by_class("random_" + ("", ".to", ".from")[len(args) + len(named)], input, args, named,  # type: ignore[no-any-return]
-                               generator)
+        name = "random_" + ("", ".to", ".from")[len(args) + len(named)]
+        return _drawn_by_class(name, input, args, named, generator)  # type: ignore[no-any-return]
     low = keywords.get("from")
     if len(args) == 2:
         low, to = args

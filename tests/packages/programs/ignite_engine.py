@@ -1,4 +1,5 @@
 """pytorch-ignite: a trainer and an evaluator with metrics, handlers, checkpoints, schedules and events."""
+
 import tempfile
 from pathlib import Path
 
@@ -35,9 +36,16 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.5)
 criterion = torch.nn.CrossEntropyLoss()
 trainer = create_supervised_trainer(model, optimizer, criterion, gradient_accumulation_steps=2)
 precision, recall = Precision(average=False), Recall(average=False)
-evaluator = create_supervised_evaluator(model, metrics={
-    "accuracy": Accuracy(), "loss": Loss(criterion), "top": TopKCategoricalAccuracy(2), "matrix": ConfusionMatrix(3),
-    "f1": (precision * recall * 2 / (precision + recall)).mean()})
+evaluator = create_supervised_evaluator(
+    model,
+    metrics={
+        "accuracy": Accuracy(),
+        "loss": Loss(criterion),
+        "top": TopKCategoricalAccuracy(2),
+        "matrix": ConfusionMatrix(3),
+        "f1": (precision * recall * 2 / (precision + recall)).mean(),
+    },
+)
 RunningAverage(output_transform=lambda loss: loss).attach(trainer, "smooth")
 schedule = create_lr_scheduler_with_warmup(CosineAnnealingScheduler(optimizer, "lr", 0.5, 0.05, 20), 0.1, 5)
 trainer.add_event_handler(Events.ITERATION_STARTED, schedule)
@@ -50,15 +58,24 @@ evaluator.add_event_handler(Events.COMPLETED, stopping)
 @trainer.on(Events.EPOCH_COMPLETED(every=2))
 def evaluate(engine):
     found = evaluator.run(loader).metrics
-    print(engine.state.epoch, engine.state.metrics["smooth"], {name: torch.as_tensor(found[name]) for name in sorted(found)},
-          optimizer.param_groups[0]["lr"])
+    print(
+        engine.state.epoch,
+        engine.state.metrics["smooth"],
+        {name: torch.as_tensor(found[name]) for name in sorted(found)},
+        optimizer.param_groups[0]["lr"],
+    )
 
 
 with tempfile.TemporaryDirectory() as folder:
     parts = {"model": model, "optimizer": optimizer, "trainer": trainer}
-    saver = Checkpoint(parts, DiskSaver(folder), n_saved=2, score_name="loss",
-                       score_function=lambda engine: -engine.state.metrics["loss"],
-                       global_step_transform=lambda *_: trainer.state.epoch)
+    saver = Checkpoint(
+        parts,
+        DiskSaver(folder),
+        n_saved=2,
+        score_name="loss",
+        score_function=lambda engine: -engine.state.metrics["loss"],
+        global_step_transform=lambda *_: trainer.state.epoch,
+    )
     evaluator.add_event_handler(Events.COMPLETED, saver)
     trainer.run(loader, max_epochs=6)
     print(len(list(Path(folder).iterdir())), Path(saver.last_checkpoint).name[:20])

@@ -1,4 +1,5 @@
-"""open_clip: a small model of pictures and texts: features, logits, a training step, its tokenizer, saving and loading."""
+"""open_clip: a small model of pictures and texts: features, logits, a training step, its tokenizer, files."""
+
 import tempfile
 
 import torch
@@ -39,10 +40,13 @@ model.lock_image_tower()
 print("locked", sum(p.requires_grad for p in model.parameters()), ClipLoss()(*model(images, texts)))
 
 torch.manual_seed(0)
-model = CoCa(embed_dim=32, multimodal_cfg={"context_length": 16, "vocab_size": 49408, "width": 32, "heads": 2, "layers": 1},
-             text_cfg=text | {"embed_cls": True, "output_tokens": True},
-             vision_cfg=vision | {"attentional_pool": True, "attn_pooler_heads": 2, "output_tokens": True})
-torch.nn.init.normal_(model.text_decoder.text_projection, std=0.02)      # left as it was in memory
+model = CoCa(
+    embed_dim=32,
+    multimodal_cfg={"context_length": 16, "vocab_size": 49408, "width": 32, "heads": 2, "layers": 1},
+    text_cfg=text | {"embed_cls": True, "output_tokens": True},
+    vision_cfg=vision | {"attentional_pool": True, "attn_pooler_heads": 2, "output_tokens": True},
+)
+torch.nn.init.normal_(model.text_decoder.text_projection, std=0.02)  # left as it was in memory
 outputs = model(images, texts)
 print({name: tuple(torch.as_tensor(value).shape) for name, value in outputs.items()})
 losses = CoCaLoss(caption_loss_weight=2.0, clip_loss_weight=1.0)(**outputs)

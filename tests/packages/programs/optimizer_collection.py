@@ -1,4 +1,5 @@
 """pytorch-optimizer: over a hundred optimizers train a layer, schedules, losses, and wrappers round an optimizer."""
+
 import warnings
 
 import torch
@@ -63,10 +64,21 @@ for _ in range(8):
     optimizer.step()
     schedule.step()
     rates.append(optimizer.param_groups[0]["lr"])
-print("rates", torch.tensor(rates), [get_chebyshev_schedule(torch.optim.SGD(network().parameters(), lr=0.1), 4).lr_lambdas[0](step) for step in range(4)])
+print(
+    "rates",
+    torch.tensor(rates),
+    [
+        get_chebyshev_schedule(torch.optim.SGD(network().parameters(), lr=0.1), 4).lr_lambdas[0](step)
+        for step in range(4)
+    ],
+)
 schedule = get_wsd_schedule(torch.optim.SGD(network().parameters(), lr=0.1), 2, 3, 4, 2)
 print("warm, stable, decay", [schedule.lr_lambdas[0](step) for step in range(9)])
 logits, mask = torch.randn(2, 1, 6, 6, requires_grad=True), (torch.arange(72).reshape(2, 1, 6, 6) % 3 == 0).float()
-for loss in (BCEFocalLoss()(logits.sigmoid(), mask), DiceLoss("binary")(logits, mask), LovaszHingeLoss()(logits[:, 0], mask[:, 0])):
+for loss in (
+    BCEFocalLoss()(logits.sigmoid(), mask),
+    DiceLoss("binary")(logits, mask),
+    LovaszHingeLoss()(logits[:, 0], mask[:, 0]),
+):
     print(loss, torch.autograd.grad(loss, logits)[0].abs().sum())
 print(BiTemperedLogisticLoss(t1=0.8, t2=1.4)(torch.randn(4, 3), torch.eye(3)[[0, 1, 2, 0]]))

@@ -1,4 +1,5 @@
-"""lion-pytorch, schedulefree, prodigyopt: optimizers that train a small network, go on from their state, and average."""
+"""lion-pytorch, schedulefree, prodigyopt: optimizers that train a small network, resume from their state, average."""
+
 import copy
 
 import torch
@@ -26,14 +27,16 @@ def run(model, optimizer, steps):
     return losses
 
 
-for name, make in {"Lion": lambda p: Lion(p, lr=2e-3, weight_decay=1e-2),
-                   "Lion, decoupled": lambda p: Lion(p, lr=2e-3, decoupled_weight_decay=True, weight_decay=0.1),
-                   "Prodigy": lambda p: Prodigy(p, weight_decay=0.01),
-                   "Prodigy, safeguarded": lambda p: Prodigy(p, safeguard_warmup=True, use_bias_correction=True, slice_p=2),
-                   "AdamWScheduleFree": lambda p: AdamWScheduleFree(p, lr=0.02, warmup_steps=3),
-                   "AdamWScheduleFree, loops": lambda p: AdamWScheduleFree(p, lr=0.02, foreach=False, r=1.0),
-                   "SGDScheduleFree": lambda p: SGDScheduleFree(p, lr=0.3, weight_decay=1e-3),
-                   "RAdamScheduleFree": lambda p: RAdamScheduleFree(p, lr=0.02)}.items():
+for name, make in {
+    "Lion": lambda p: Lion(p, lr=2e-3, weight_decay=1e-2),
+    "Lion, decoupled": lambda p: Lion(p, lr=2e-3, decoupled_weight_decay=True, weight_decay=0.1),
+    "Prodigy": lambda p: Prodigy(p, weight_decay=0.01),
+    "Prodigy, safeguarded": lambda p: Prodigy(p, safeguard_warmup=True, use_bias_correction=True, slice_p=2),
+    "AdamWScheduleFree": lambda p: AdamWScheduleFree(p, lr=0.02, warmup_steps=3),
+    "AdamWScheduleFree, loops": lambda p: AdamWScheduleFree(p, lr=0.02, foreach=False, r=1.0),
+    "SGDScheduleFree": lambda p: SGDScheduleFree(p, lr=0.3, weight_decay=1e-3),
+    "RAdamScheduleFree": lambda p: RAdamScheduleFree(p, lr=0.02),
+}.items():
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(1, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1))
     optimizer = make(model.parameters())

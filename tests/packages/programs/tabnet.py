@@ -1,4 +1,5 @@
 """pytorch-tabnet: a classifier, a regressor and a pretrainer on tables, with attention masks, saving and loading."""
+
 import tempfile
 import warnings
 from contextlib import redirect_stdout
@@ -14,13 +15,29 @@ random = np.random.default_rng(0)
 x = random.standard_normal((120, 6)).astype("float32")
 x[:, 5] = random.integers(0, 4, 120)
 y = (x[:, 0] * x[:, 1] > 0).astype(int) + (x[:, 5] > 2)
-common = {"n_d": 8, "n_a": 8, "n_steps": 3, "cat_idxs": [5], "cat_dims": [4], "cat_emb_dim": 2, "seed": 0, "verbose": 0,
-          "device_name": "cpu"}
+common = {
+    "n_d": 8,
+    "n_a": 8,
+    "n_steps": 3,
+    "cat_idxs": [5],
+    "cat_dims": [4],
+    "cat_emb_dim": 2,
+    "seed": 0,
+    "verbose": 0,
+    "device_name": "cpu",
+}
 fitting = {"max_epochs": 4, "batch_size": 40, "virtual_batch_size": 20, "drop_last": False}
 for mask in ("sparsemax", "entmax"):
-    model = TabNetClassifier(**common, mask_type=mask, optimizer_params={"lr": 0.02},
-                             scheduler_fn=torch.optim.lr_scheduler.StepLR, scheduler_params={"step_size": 2})
-    model.fit(x[:100], y[:100], eval_set=[(x[100:], y[100:])], eval_metric=["accuracy", "logloss"], weights=1, **fitting)
+    model = TabNetClassifier(
+        **common,
+        mask_type=mask,
+        optimizer_params={"lr": 0.02},
+        scheduler_fn=torch.optim.lr_scheduler.StepLR,
+        scheduler_params={"step_size": 2},
+    )
+    model.fit(
+        x[:100], y[:100], eval_set=[(x[100:], y[100:])], eval_metric=["accuracy", "logloss"], weights=1, **fitting
+    )
     print(mask, {name: np.round(model.history[name], 4).tolist() for name in ("loss", "val_0_logloss", "lr")})
     print(model.predict_proba(x[:3]).round(4), model.feature_importances_.round(4))
 explained, masks = model.explain(x[:4])
